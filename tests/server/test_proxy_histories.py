@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
-from tests.wire.servers import ModelServer
+from tests.wire.servers import ModelServer, Raw
 
 from remanence import Memory, Settings
 from remanence.background import Background
@@ -329,6 +329,79 @@ async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
 
     (tape,) = (await tapes(memory)).values()
     assert len(tape) == 24
+
+
+@pytest.mark.parametrize("kept", [["c1"], []], ids=["one", "none"])
+async def test_calls_that_a_client_does_not_make_are_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, kept: list[str]
+) -> None:
+    """Some make one call at a time, and drop the others; a user stops others."""
+    history = [user("Is the gate open?")]
+    upstream.script(Reply("I look.", calls=(Call("c1", "find"), Call("c2", "find"))))
+    await ask(proxy, CHAT, history)
+    for id_ in kept:
+        history += called(CHAT, id_, "open")
+    history += [] if kept else [assistant("I look."), user("Stop.")]
+    await ask(proxy, CHAT, history)
+    history += [assistant("- noted"), user("Thanks.")]
+    await ask(proxy, CHAT, history)
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 6
+    assert upstream.received[-1].body["messages"] == history
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_of_several_choices_the_one_that_the_client_goes_on_with_is_stored(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
+) -> None:
+    choices: list[dict[str, Any]] = [{"index": 0}, {"index": 1}]
+    for choice, text in zip(choices, ("At nine.", "At ten."), strict=True):
+        choice["delta" if stream else "message"] = assistant(text)
+    ends: list[dict[str, Any]] = [
+        {"index": index, "delta": {}, "finish_reason": "stop"} for index in (0, 1)
+    ]
+    events = [{"choices": [choice]} for choice in (*choices, *ends)]
+    documents = events if stream else [{"choices": choices}]
+    upstream.script(Raw(tuple(map(json.dumps, documents))), Reply("Yes."))
+    history = [user("When?")]
+    await ask(proxy, CHAT, history, n=2, stream=stream)
+    await ask(proxy, CHAT, [*history, assistant("At ten."), user("Sure?")])
+
+    assert await tapes(memory) == {
+        "trip": ["user: When?", "assistant: At ten.", "user: Sure?", "assistant: Yes."]
+    }
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_spoken_answer_that_comes_back_by_its_id_is_the_same(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
+) -> None:
+    audio = {"id": "audio_1", "data": "UklGRg==", "transcript": "At nine.", "expires_at": 1}
+    pieces = [{"id": "audio_1", "transcript": "At "}, {"transcript": "nine."}, {"data": "UklGRg=="}]
+    events: list[dict[str, Any]] = [{"index": 0, "delta": {"audio": piece}} for piece in pieces]
+    events.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    whole = {"index": 0, "message": {**assistant(None), "audio": audio}}
+    documents = [{"choices": [one]} for one in (events if stream else [whole])]
+    upstream.script(Raw(tuple(map(json.dumps, documents))), Reply("Yes."))
+    history = [user("When?")]
+    await ask(proxy, CHAT, history, stream=stream)
+    history += [{"role": "assistant", "audio": {"id": "audio_1"}}, user("Sure?")]
+    await ask(proxy, CHAT, history)
+
+    assert upstream.received[-1].body["messages"] == history
+    assert await tapes(memory) == {
+        "trip": ["user: When?", "assistant: At nine.", "user: Sure?", "assistant: Yes."]
+    }
+
+
+async def test_a_streamed_refusal_is_stored(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Reply("I cannot say.", ending="refusal"))
+    await ask(proxy, CHAT, [user("When?")], stream=True)
+
+    assert await tapes(memory) == {"trip": ["user: When?", "assistant: I cannot say."]}
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])

@@ -317,8 +317,9 @@ def _is_equal(stored: Message, resent: Message) -> bool:
 def _is_same(stored: Message, resent: Message) -> bool:
     """Compare two messages; an answer may come back with more or less text than was streamed.
 
-    A message of the user may come back without its images and files. A forgotten message is that of
-    its role, so that its text does not come back on another tape.
+    It may have lost calls that its client does not make, and a message of the user its images and
+    files. A forgotten message is that of its role, so that its text does not come back on another
+    tape.
     """
     if _is_equal(stored, resent):
         return True
@@ -328,9 +329,12 @@ def _is_same(stored: Message, resent: Message) -> bool:
         keys = _keys(resent.content)
         kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
         return bool(kept) and _is_equal(stored.replace(content=tuple(kept)), resent)
-    said = _text(resent.content)
-    is_shorter = said and not stored.tool_calls and _text(stored.content).startswith(said)
-    return bool(is_shorter or _rest(stored, resent))
+    if calls := {call.id for call in resent.tool_calls}:
+        is_part = calls <= {call.id for call in stored.tool_calls}
+    else:
+        said = _text(resent.content)
+        is_part = bool(said) and _text(stored.content).startswith(said)
+    return is_part or bool(_rest(stored, resent))
 
 
 def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
@@ -344,11 +348,13 @@ def key_of(message: Message) -> str:
     """Return the same text for a message and the copy that a client resends.
 
     Tool calls and results count by their ids alone, as clients shorten old results and fill in the
-    text beside a call; texts without the space around them, however they are divided; reasoning not
-    at all, as clients drop it; unknown fields only where there is nothing else, as clients add some.
+    text beside a call, and so do spoken answers, as clients resend nothing else; texts without the
+    space around them, however they are divided; reasoning not at all, as clients drop it; unknown
+    fields only where there is nothing else, as clients add some.
     """
     calls = [part for part in message.content if isinstance(part, ToolCallPart)]
-    keys = _keys(calls) or _inside_keys(message.content) or _keys(message.content)
+    keys = _keys(calls) or _spoken_keys(message.content) or _inside_keys(message.content)
+    keys = keys or _keys(message.content)
     return json.dumps([message.role, *keys])
 
 
@@ -367,6 +373,13 @@ def _inside_keys(parts: Sequence[Part]) -> list[list[str]]:
     """Return the keys of parts in the content, without fields of the message and items beside it."""
     inside = [part for part in parts if not isinstance(part, OtherPart) or part.scope == "part"]
     return _keys(inside)
+
+
+def _spoken_keys(parts: Sequence[Part]) -> list[list[str]]:
+    """Return the ids of the audio of an answer of Chat Completions."""
+    beside = [part for part in parts if isinstance(part, OtherPart) and part.scope == "message"]
+    audio = [part.value.get("audio") for part in beside if '"audio"' in part.raw]
+    return [["audio", one["id"]] for one in audio if isinstance(one, dict) and one.get("id")]
 
 
 def _part_key(part: Part) -> list[str]:

@@ -34,11 +34,13 @@ class OpenAIAPI(ProxiedAPI):
 
 
 class OpenAIAnswer:
-    """The message of the first choice."""
+    """The message of the only choice: of several, the client's next request shows the chosen one."""
 
     def __init__(self) -> None:
-        self._text: list[str] = []
+        self._texts: dict[str, list[str]] = {"content": [], "refusal": []}
+        self._audio: JsonObject = {}
         self._calls: dict[int, JsonObject] = {}
+        self._has_choices = False
         self.objects: list[JsonObject] = []
 
     def take(self, response: JsonObject) -> None:
@@ -50,11 +52,20 @@ class OpenAIAnswer:
         match event.get("choices"):
             case [{"index": 0, "delta": dict(delta), **choice}]:
                 self._add(delta)
-                if choice.get("finish_reason"):
+                if choice.get("finish_reason") and not self._has_choices:
                     self.objects = [self._whole()]
+            case [{"index": int()}]:
+                self._has_choices = True
 
     def _add(self, delta: JsonObject) -> None:
-        self._text.append(delta.get("content") or "")
+        for field, texts in self._texts.items():
+            texts.append(delta.get(field) or "")
+        if audio := delta.get("audio"):
+            transcript = self._audio.get("transcript", "") + (audio.get("transcript") or "")
+            self._audio |= {
+                "id": audio.get("id") or self._audio.get("id"),
+                "transcript": transcript,
+            }
         for piece in delta.get("tool_calls") or ():
             call = self._calls.setdefault(
                 piece["index"], {"type": "function", "function": {"name": "", "arguments": ""}}
@@ -66,7 +77,10 @@ class OpenAIAnswer:
                 call["function"][key] += function.get(key) or ""
 
     def _whole(self) -> JsonObject:
-        message: JsonObject = {"role": "assistant", "content": "".join(self._text)}
+        texts = {field: "".join(pieces) for field, pieces in self._texts.items()}
+        message: JsonObject = {"role": "assistant", **texts}
+        if self._audio:
+            message["audio"] = self._audio
         calls = [self._calls[index] for index in sorted(self._calls)]
         return {**message, "tool_calls": calls} if calls else message
 
