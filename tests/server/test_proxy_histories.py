@@ -433,3 +433,23 @@ async def test_a_request_that_caches_by_itself_keeps_within_four_breakpoints(
     sent = upstream.received[-1].body
     assert len(sent["messages"]) < len(history)
     assert json.dumps(sent).count("cache_control") == 4
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_a_prompt_that_moves_with_the_newest_message_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """Such as one with the time of day, which is not in the history that comes next."""
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        prompt = {"role": "system", "content": f"It is {number} o'clock."}
+        question = user(LONG.format(number) * 2)
+        sent = [*history, prompt, question]
+        await ask(proxy, path, sent if number % 2 else [*history, question, prompt])
+        assert prompt in upstream.received[-1].body["input" if path == RESPONSES else "messages"]
+        history += [question, assistant("- noted")]
+        await observe(memory)
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(upstream.received[-1].body["input" if path == RESPONSES else "messages"]) < 20
+    assert len(tape) == len(history)

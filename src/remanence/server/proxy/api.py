@@ -8,6 +8,8 @@ from remanence.types import Message
 from remanence.wire.json_value import JsonObject
 from remanence.wire.message_rules import is_empty, storable
 
+PROMPT_ROLES: Final = ("system", "developer")
+
 _EMPTY: Final = Message(role="system", content=())
 
 
@@ -68,14 +70,14 @@ def list_of_objects(value: object) -> list[JsonObject]:
 
 
 def read_units(api: ProxiedAPI, objects: Sequence[JsonObject]) -> list[Unit]:
-    """Read a conversation: no message is empty, and no two successive ones are answers.
+    """Read a conversation: no message is empty or a prompt, no two successive ones are answers.
 
     Raises:
         InvalidMessage: an object is not of this API.
     """
     units = [
-        # An empty prompt may lack a content that could be read.
-        Unit(_EMPTY if _is_empty_prompt(one) else api.read(_storable(one)), (one,))
+        # A prompt is never noted, and clients move it and change it with each request.
+        Unit(_EMPTY if one.get("role") in PROMPT_ROLES else api.read(_storable(one)), (one,))
         for one in objects
     ]
     return _join_answers(_without_empty(units))
@@ -92,10 +94,6 @@ def _storable(value: Any) -> Any:  # JSON of any kind
             return [_storable(inner) for inner in value]
         case _:
             return value
-
-
-def _is_empty_prompt(one: JsonObject) -> bool:
-    return one.get("role") in ("system", "developer") and not one.get("content")
 
 
 def _without_empty(units: Sequence[Unit]) -> list[Unit]:

@@ -297,9 +297,14 @@ def _rest(stored: Message, resent: Message) -> tuple[Part, ...]:
 
 
 def join(messages: Sequence[Message]) -> list[Message]:
-    """Return messages with successive answers as one, which has the seq and the id of the last."""
+    """Return messages as histories have them: without prompts, successive answers as one.
+
+    Such an answer has the seq and the id of the last of them.
+    """
     joined: list[Message] = []
     for message in messages:
+        if message.role == "system":
+            continue
         if joined and joined[-1].role == message.role == "assistant":
             before = joined.pop()
             kind = "forgotten" if before.kind == "forgotten" else message.kind

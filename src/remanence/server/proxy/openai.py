@@ -6,12 +6,10 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 from collections.abc import Sequence
 from typing import ClassVar
 
-from remanence.server.proxy.api import ProxiedAPI, list_of_objects
+from remanence.server.proxy.api import PROMPT_ROLES, ProxiedAPI, list_of_objects
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
-
-_PROMPT_ROLES = ("system", "developer")
 
 
 class OpenAIAPI(ProxiedAPI):
@@ -22,7 +20,7 @@ class OpenAIAPI(ProxiedAPI):
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         messages = list_of_objects(body.get(self.field))
-        roles = [message.get("role") in _PROMPT_ROLES for message in messages]
+        roles = [message.get("role") in PROMPT_ROLES for message in messages]
         first = roles.index(False) if False in roles else len(messages)
         return messages[:first], messages[first:]
 

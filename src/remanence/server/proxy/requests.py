@@ -152,8 +152,12 @@ class Requests:
             UnknownHistory: a message of the tape is not of this request.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
-        indices = _indices(context.messages, stored.length)
-        volatile = self._volatile_text(stored, context, newest, indices)
+        messages = [message for message in context.messages if message.role != "system"]
+        indices = _indices(messages, stored.length)
+        seqs = {index: message.seq for index, message in zip(indices, messages, strict=True)}
+        volatile = self._volatile_text(
+            stored, context, None if newest is None else seqs.get(newest)
+        )
         if not notes and not volatile and not context.omitted:
             return None
         if context.stats.last_seq != stored.last_seq:
@@ -162,11 +166,11 @@ class Requests:
         # Those that a client put between the newest have moved the ones before them back.
         moved = sum(index >= first for index in stored.not_on_tape)
         own = _runs_of(units[:first], {*stored.not_on_tape, *range(first - moved, first)})
-        _check_pairs([*(unit.message for unit in own), *context.messages])
+        _check_pairs([*(unit.message for unit in own), *messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
         shown_index = -1
-        for message, index in zip(context.messages, indices, strict=True):
+        for message, index in zip(messages, indices, strict=True):
             is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
             if index < 0 or is_cut:
                 tail += api.render(message)
@@ -179,13 +183,14 @@ class Requests:
         tail += [one for unit in units[stored.length :] for one in unit.objects]
         return api.rewrite(body, notes, tail)
 
-    def _volatile_text(
-        self, stored: Stored, context: Context, newest: int | None, indices: Sequence[int]
-    ) -> str:
-        """Return the text beside the user's newest message: the same throughout its tool calls."""
-        if newest is None or newest not in indices:
+    def _volatile_text(self, stored: Stored, context: Context, seq: int | None) -> str:
+        """Return the text beside the user's newest message, of this *seq*.
+
+        It is the same throughout the tool calls of a turn.
+        """
+        if seq is None:
             return ""
-        ref, seq = stored.conversation.ref, context.messages[indices.index(newest)].seq
+        ref = stored.conversation.ref
         known, text = self._volatile.get(ref, (0, ""))
         if known != seq:
             is_last = seq == context.stats.last_seq
@@ -214,12 +219,11 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
     Those before the beginning of the history are below 0.
     """
     indices: list[int] = []
-    index, later = length - 1, None
+    index, later = length, ""
     for message in reversed(messages):
-        if later is not None and not (message.role == later.role == "assistant"):
-            index -= later.seq - message.seq
+        index -= not message.role == later == "assistant"
         indices.append(index)
-        later = message
+        later = message.role
     return indices[::-1]
 
 
