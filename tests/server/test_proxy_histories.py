@@ -453,3 +453,45 @@ async def test_a_prompt_that_moves_with_the_newest_message_makes_no_branch(
     (tape,) = (await tapes(memory)).values()
     assert len(upstream.received[-1].body["input" if path == RESPONSES else "messages"]) < 20
     assert len(tape) == len(history)
+
+
+async def test_old_screens_that_a_client_leaves_out_make_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """The results of calls that only some providers have are known by the call, as others are."""
+    history: list[dict[str, Any]] = []
+    for number in range(8):
+        call = {"type": "computer_call", "call_id": f"c{number}", "action": {"type": "screenshot"}}
+        screen = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{number:04}"}
+        result = {"type": "computer_call_output", "call_id": f"c{number}"}
+        history += [user(f"Click {number}."), call, {**result, "output": screen}]
+        await ask(proxy, RESPONSES, history)
+        assert screen in [one.get("output") for one in upstream.received[-1].body["input"]]
+        blank = {**screen, "image_url": "data:image/png;base64,AAAA"}
+        history[-1:] = [{**result, "output": blank}, assistant("- noted")]
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 8 * 4
+
+
+async def test_a_message_that_a_client_puts_between_the_newest_hides_none_of_them(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = await talk(proxy, upstream, memory, 12)
+    for number in range(7):
+        history.append(user(f"Short {number}."))
+        await ask(proxy, CHAT, history)
+        history.append(assistant("- noted"))
+    newest = [user("And now?")]
+    await ask(proxy, CHAT, [*history, *newest])
+    usual = upstream.received[-1].body["messages"][1:-1]
+    assert len(history) > len(usual) > 12, "behind the notes"
+    history += [*newest, assistant("- noted")]
+    history.insert(-12, user("Summary: Ana asked for piers."))
+    await ask(proxy, CHAT, [*history, *newest])
+
+    sent = upstream.received[-1].body["messages"]
+    assert user("Summary: Ana asked for piers.") in sent
+    assert all(one in sent for one in usual)
+    assert [one for one in sent if one in history] == history[-len(sent) + 2 :]
+    assert len(await tapes(memory)) == 1

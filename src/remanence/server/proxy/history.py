@@ -400,8 +400,9 @@ def _part_key(part: Part) -> list[str]:
         case FilePart(data=data, url=url, file_id=file_id):
             source = data or url or file_id or ""
             return ["data", hashlib.sha256(source.encode()).hexdigest()]
-        case OtherPart(raw=raw):
-            return ["other", raw]
+        case OtherPart(raw=raw, value=value):
+            called = value.get("call_id") or value.get("tool_use_id")
+            return ["other", part.type, called] if isinstance(called, str) else ["other", raw]
 
 
 def _is_media(part: Part) -> bool:
