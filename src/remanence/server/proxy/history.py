@@ -5,28 +5,16 @@ message is on the tape once, and a history that was edited never continues the t
 """
 
 import asyncio
-import hashlib
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
 from remanence.memory import Memory
 from remanence.recent import Recent
+from remanence.server.proxy.identity import chain, is_equal, is_same, join, key_of, rest_of
 from remanence.server.proxy.naming import Name
 from remanence.types import Message
-from remanence.wire.content import is_reasoning
-from remanence.wire.parts import (
-    FilePart,
-    ImagePart,
-    OtherPart,
-    Part,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
 
 _OVERLAP: Final = 8
 """Messages before the end of the tape that a history must repeat, if it does not begin as the tape."""
@@ -132,7 +120,7 @@ class Histories:
         """Return the tape that the history continues, or an empty one."""
         length, place = self._longest_known(name, ids)
         known = await self._read(name, place.tape) if place else None
-        if match := _go_on(known, place, length, messages, _is_equal):
+        if match := _go_on(known, place, length, messages, is_equal):
             return match
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
@@ -146,7 +134,7 @@ class Histories:
             tapes.append(tape)
         else:
             raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
-        if match := _go_on(known, place, length, messages, _is_same):
+        if match := _go_on(known, place, length, messages, is_same):
             return match
         if match := await _find_overlap(tapes, messages):
             return match
@@ -182,7 +170,7 @@ def _go_on(
     place: _Place | None,
     length: int,
     messages: Sequence[Message],
-    is_same: _Same,
+    compare: _Same,
 ) -> _Match | None:
     """Match a history whose first *length* messages were at a place of the tape before."""
     ids = [message.id for message in tape.end] if tape else []
@@ -190,7 +178,7 @@ def _go_on(
         return None
     stored = tape.end[ids.index(place.last_id) + 1 :]
     resent = messages[length : length + len(stored)]
-    if len(stored) == len(resent) and all(map(is_same, stored, resent)):
+    if len(stored) == len(resent) and all(map(compare, stored, resent)):
         return _Match(tape, length + len(stored), place.not_on_tape)
     return None
 
@@ -218,7 +206,7 @@ def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int:
         count = min(len(end), length)
         stored, resent = end[-count:], messages[length - count : length]
         known = sum(message.kind != "forgotten" for message in stored)
-        if known >= _LEAST_OVERLAP and all(map(_is_same, stored, resent)):
+        if known >= _LEAST_OVERLAP and all(map(is_same, stored, resent)):
             return length
     return 0
 
@@ -227,7 +215,7 @@ def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> froz
     """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it."""
     keys = {key_of(message) for message in stored}
     pairs = zip(reversed(stored), reversed(range(len(messages))), strict=False)
-    same = {index for message, index in pairs if _is_same(message, messages[index])}
+    same = {index for message, index in pairs if is_same(message, messages[index])}
     return frozenset(
         index
         for index, message in enumerate(messages)
@@ -244,7 +232,7 @@ def _is_edit(
     """
     return (
         len(stored) == len(messages)
-        and _is_same(stored[0], messages[0])
+        and is_same(stored[0], messages[0])
         and any(messages[index].role in ("user", "assistant") for index in lacking)
     )
 
@@ -261,7 +249,7 @@ def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
     """
     tape, done, _ = match
     previous = tape.last_id
-    rest = _rest(tape.end[-1], messages[done - 1]) if done else ()
+    rest = rest_of(tape.end[-1], messages[done - 1]) if done else ()
     if rest:
         done -= 1
         previous = (tape.end[-2].id or "") if len(tape.end) > 1 else ""
@@ -270,144 +258,3 @@ def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
     if rest:
         new[0] = new[0].replace(content=rest)
     return new
-
-
-def _rest(stored: Message, resent: Message) -> tuple[Part, ...]:
-    """Return the parts with which an answer goes on after the stored one; none if it does not."""
-    text = said = _text(stored.content)
-    others = [key for key in _keys(stored.content) if key[0] != "text"]
-    is_answer = stored.role == resent.role == "assistant" and stored.kind != "forgotten"
-    if not is_answer or _is_equal(stored, resent) or not (said or others):
-        return ()
-    rest: list[Part] = []
-    for part in resent.content:
-        if isinstance(part, TextPart):
-            shown = part.text.lstrip() if text is said else part.text
-            if not (shown.startswith(text) or text.startswith(shown)):
-                return ()
-            text, shown = text[len(shown) :], shown[len(text) :]
-            if shown.strip():
-                rest.append(replace(part, text=shown))
-        elif (key := _part_key(part)) in others:
-            others.remove(key)
-        elif not text:
-            rest.append(part)
-    is_whole = not text and not any(key in others for key in _inside_keys(stored.content))
-    return tuple(rest) if is_whole and _inside_keys(rest) else ()
-
-
-def join(messages: Sequence[Message]) -> list[Message]:
-    """Return messages as histories have them: without prompts, successive answers as one.
-
-    Such an answer has the seq and the id of the last of them.
-    """
-    joined: list[Message] = []
-    for message in messages:
-        if message.role == "system":
-            continue
-        if joined and joined[-1].role == message.role == "assistant":
-            before = joined.pop()
-            kind = "forgotten" if before.kind == "forgotten" else message.kind
-            content = (*before.content, *message.content)
-            joined.append(message.replace(content=content, kind=kind))
-        else:
-            joined.append(message)
-    return joined
-
-
-def _is_equal(stored: Message, resent: Message) -> bool:
-    return key_of(stored) == key_of(resent)
-
-
-def _is_same(stored: Message, resent: Message) -> bool:
-    """Compare two messages; an answer may come back with more or less text than was streamed.
-
-    It may have lost calls that its client does not make, and a message of the user its images and
-    files. A forgotten message is that of its role, so that its text does not come back on another
-    tape.
-    """
-    if _is_equal(stored, resent):
-        return True
-    if stored.kind == "forgotten" or stored.role != resent.role:
-        return stored.role == resent.role
-    if stored.role != "assistant":
-        keys = _keys(resent.content)
-        kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
-        return bool(kept) and _is_equal(stored.replace(content=tuple(kept)), resent)
-    if calls := {call.id for call in resent.tool_calls}:
-        is_part = calls <= {call.id for call in stored.tool_calls}
-    else:
-        said = _text(resent.content)
-        is_part = bool(said) and _text(stored.content).startswith(said)
-    return is_part or bool(_rest(stored, resent))
-
-
-def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
-    """Yield the id of each message, which stands for it and all before it."""
-    for message in messages:
-        previous = hashlib.sha256(f"{previous} {key_of(message)}".encode()).hexdigest()[:32]
-        yield previous
-
-
-def key_of(message: Message) -> str:
-    """Return the same text for a message and the copy that a client resends.
-
-    Tool calls and results count by their ids alone, as clients shorten old results and fill in the
-    text beside a call, and so do spoken answers, as clients resend nothing else; texts without the
-    space around them, however they are divided; reasoning not at all, as clients drop it; unknown
-    fields only where there is nothing else, as clients add some.
-    """
-    calls = [part for part in message.content if isinstance(part, ToolCallPart)]
-    keys = _keys(calls) or _spoken_keys(message.content) or _inside_keys(message.content)
-    keys = keys or _keys(message.content)
-    return json.dumps([message.role, *keys])
-
-
-def _keys(parts: Sequence[Part]) -> list[list[str]]:
-    keys: list[list[str]] = []
-    told = [part for part in parts if not (isinstance(part, OtherPart) and is_reasoning(part))]
-    for is_text, run in groupby(told, key=lambda part: isinstance(part, TextPart)):
-        if not is_text:
-            keys += map(_part_key, run)
-        elif text := _text(run):
-            keys.append(["text", text])
-    return keys
-
-
-def _inside_keys(parts: Sequence[Part]) -> list[list[str]]:
-    """Return the keys of parts in the content, without fields of the message and items beside it."""
-    inside = [part for part in parts if not isinstance(part, OtherPart) or part.scope == "part"]
-    return _keys(inside)
-
-
-def _spoken_keys(parts: Sequence[Part]) -> list[list[str]]:
-    """Return the ids of the audio of an answer of Chat Completions."""
-    beside = [part for part in parts if isinstance(part, OtherPart) and part.scope == "message"]
-    audio = [part.value.get("audio") for part in beside if '"audio"' in part.raw]
-    return [["audio", one["id"]] for one in audio if isinstance(one, dict) and one.get("id")]
-
-
-def _part_key(part: Part) -> list[str]:
-    match part:
-        case TextPart(text=text):
-            return ["text", text]
-        case ToolCallPart(id=id_):
-            return ["call", id_]
-        case ToolResultPart(call_id=id_):
-            return ["result", id_]
-        case ImagePart(data=data, url=url):
-            return ["data", hashlib.sha256((data or url or "").encode()).hexdigest()]
-        case FilePart(data=data, url=url, file_id=file_id):
-            source = data or url or file_id or ""
-            return ["data", hashlib.sha256(source.encode()).hexdigest()]
-        case OtherPart(raw=raw, value=value):
-            called = value.get("call_id") or value.get("tool_use_id")
-            return ["other", part.type, called] if isinstance(called, str) else ["other", raw]
-
-
-def _is_media(part: Part) -> bool:
-    return isinstance(part, ImagePart | FilePart)
-
-
-def _text(parts: Iterable[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, TextPart)).strip()

@@ -12,7 +12,8 @@ from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, read_units, with_text
-from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
+from remanence.server.proxy.history import Histories, Stored, UnknownHistory
+from remanence.server.proxy.identity import chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
 from remanence.wire.boundaries import groups
