@@ -212,8 +212,8 @@ async def talk(
 
 @pytest.mark.parametrize(
     ("index", "text"),
-    [(2, LONG.format("Zanzibar")), (3, "Zanzibar, then.")],
-    ids=["question", "answer"],
+    [(2, LONG.format("Zanzibar")), (3, "Zanzibar, then."), (3, "Noted 7.")],
+    ids=["question", "answer", "text of another message"],
 )
 async def test_an_old_message_that_was_edited_makes_a_branch_with_its_own_notes(
     proxy: Client, upstream: ModelServer, memory: Memory, index: int, text: str

@@ -212,8 +212,12 @@ def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int:
 
 
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
-    """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it."""
-    keys = {key_of(message) for message in stored}
+    """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it.
+
+    Where both are of the same length, each message has its place.
+    """
+    is_aligned = len(stored) == len(messages)
+    keys = frozenset() if is_aligned else {key_of(message) for message in stored}
     pairs = zip(reversed(stored), reversed(range(len(messages))), strict=False)
     same = {index for message, index in pairs if is_same(message, messages[index])}
     return frozenset(
