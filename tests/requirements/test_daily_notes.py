@@ -446,10 +446,10 @@ async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None
     assert "hunter2" not in (folder / "MEMORY.md").read_text()
 
 
-@pytest.mark.parametrize("user", ["", "x" * 500])
-async def test_a_user_without_a_folder_is_refused(tmp_path: Path, user: str) -> None:
+@pytest.mark.parametrize(("user", "why"), [("", "is not a name"), ("x" * 500, "has no folder")])
+async def test_a_user_without_a_folder_is_refused(tmp_path: Path, user: str, why: str) -> None:
     async with opened(tmp_path, FixedClock(MONDAY)) as memory:
-        with pytest.raises(InvalidMessage, match="has no folder"):
+        with pytest.raises(InvalidMessage, match=why):
             await memory.note("hello", user=user)
 
 
