@@ -25,7 +25,7 @@ TURNS = 80
 # Small budgets, so that a thousand messages fill them and contexts of all sizes are alike.
 BUDGETS = {"reflect_tokens": (500, 500, 1_000), "max_context_tokens": 18_000}
 OBSERVED = Policy.default(**BUDGETS)
-UNOBSERVED = Policy.default(observe_tokens=10**12, **BUDGETS)
+UNOBSERVED = Policy.default(observe_tokens=10**10, **BUDGETS)
 
 
 class Timing(NamedTuple):
