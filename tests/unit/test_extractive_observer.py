@@ -181,6 +181,21 @@ def test_memory_and_control_messages_are_never_observed() -> None:
     assert [note.first_seq for note in _notes(request)] == [3]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The high shelf of the cellar is broken", "The low shelf of the cellar is broken"),
+        ("Ravi wrote the class ItemReader", "Ravi wrote the class ItemReading"),
+    ],
+)
+def test_a_word_of_little_weight_and_a_name_that_begins_alike_say_something_else(
+    earlier: str, later: str
+) -> None:
+    known = (Note(text=earlier, first_seq=1, last_seq=1),)
+    request = dataclasses.replace(_request(Message.user(f"{later}."), ratio=4.0), known=known)
+    assert [note.text for note in _notes(request)] == [later]
+
+
 def test_what_a_known_note_holds_is_not_repeated() -> None:
     request = _request(Message.user("Greta sold her old piano. Bo collects rare maps."), ratio=4.0)
     known = (Note(text="Greta sold her old piano to Ida", first_seq=1, last_seq=1),)

@@ -50,6 +50,13 @@ async def test_of_two_equal_notes_one_stays() -> None:
     assert [note.text for note in made] == ["Ana lives in Turku"]
 
 
+async def test_a_note_that_an_earlier_one_says_with_more_goes() -> None:
+    made = await _reflected(
+        _note(1, "Greta sold her old piano to Ida in Turku"), _note(2, "Greta sold her old piano")
+    )
+    assert [note.first_seq for note in made] == [1]
+
+
 _LONG = (
     "The budget of the Hansen project in Turku with travel, catering, hotel, print, music, flowers, "
     "taxis, insurance, interpreters and guards is {}"

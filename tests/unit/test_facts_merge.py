@@ -212,6 +212,7 @@ def test_the_later_of_two_facts_about_the_home_replaces_the_earlier(
         ("my boat leaves at 17:05", "my sister's bus leaves at 18:20 now", False),
         ("I play the viola at the Arts Club", "I left the Arts Club", False),
         ("I teach at Marsh School", "my niece teaches at Marsh School now", False),
+        ("lease 4410 ends in June", "lease 4401 ends in June", False),
     ],
 )
 def test_an_update_replaces_a_fact_all_of_whose_topic_it_names(

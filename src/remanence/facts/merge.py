@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from remanence.clock import Clock
 from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
-from remanence.observers.extractive.render import Word, terms, words
+from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.learned.features import tag
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
@@ -199,8 +199,13 @@ def _names_owner(one: _Meaning, other: _Meaning) -> bool:
 
 
 def _is_about(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Return whether the later of two facts names all that the earlier is about."""
-    return bool(theirs.topic) and theirs.topic <= mine.bag
+    """Return whether the later of two facts names all that the earlier is about.
+
+    Facts that differ in nothing but bare numbers are about two things.
+    """
+    differing = mine.bag ^ theirs.bag
+    is_other = bool(differing) and all(map(str.isdigit, differing))
+    return bool(theirs.topic) and theirs.topic <= mine.bag and not is_other
 
 
 def _is_home(fact: Fact) -> bool:
@@ -261,7 +266,7 @@ def _meaning(summary: str) -> _Meaning:
         owned=owned - single if is_home else owned,
         names=tuple(word.key for word in content if word.is_name),
         is_negative=_is_negative(text, said, vocabulary),
-        numbers=frozenset(word.key for word in content if _has_digit(word)),
+        numbers=frozenset(word.key for word in content if has_digit(word)),
         measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
         single=single,
         is_home=is_home,
@@ -315,14 +320,4 @@ def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[st
 
 
 def _all_terms(said: Iterable[Word]) -> frozenset[str]:
-    return frozenset(term for word in said for term in _terms(word))
-
-
-def _terms(word: Word) -> tuple[str, ...]:
-    """Return the terms of a word; names and numbers stay whole, as similar ones differ."""
-    is_whole = word.key.isascii() and (word.is_name or _has_digit(word))
-    return (word.key,) if is_whole else terms(word.key)
-
-
-def _has_digit(word: Word) -> bool:
-    return any(character.isdigit() for character in word.key)
+    return frozenset(term for word in said for term in terms_of(word))

@@ -11,7 +11,6 @@ from remanence.types import Note
 _BARE = 2
 _PASTED_CHARS = 40
 _VALUE_MARKS = frozenset("0123456789._/@#")
-_ENOUGH_TO_COMPARE = 3
 
 
 def drop_uninformative(
@@ -64,14 +63,14 @@ def _is_of_person(p: Passage) -> bool:
 
 
 def _statement(p: Passage) -> Statement:
-    return statement(p.speaker, p.words, _content_words(p), p.vocabulary)
+    small = p.vocabulary.function_words
+    content = (word for word in p.words if not (word.dropped or word.key in small))
+    return statement(p.speaker, p.words, content, p.vocabulary)
 
 
 def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statement]) -> bool:
     """Return whether a note covers a statement, and nothing changed it after that note."""
-    if len(own.terms) < _ENOUGH_TO_COMPARE:
-        return False
-    places = [place for place, note in enumerate(noted) if own.is_covered_by(note)]
+    places = [place for place, note in enumerate(noted) if own.repeats(note)]
     return bool(places) and not own.is_changed_by((*noted[places[-1] + 1 :], *since))
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -103,7 +103,7 @@ def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, No
             for later, old in superseded
         ):
             continue
-        alike = [other for other in _sharing(own.terms, holders) if own.is_like(said[other])]
+        alike = [other for other in _sharing(own.terms, holders) if own.repeats(said[other])]
         if alike and not own.is_changed_by(said[i] for i in live if i > alike[-1]):
             continue
         live.append(index)
@@ -116,12 +116,9 @@ def _old(note: Note) -> frozenset[str]:
     return _statement(None, note.supersedes or "").terms
 
 
-def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
-    """Return the earlier notes with a rare term of a bag, the only ones that can be alike."""
-    if not bag:
-        return []
-    rare = sorted(bag, key=lambda term: (len(holders.get(term, ())), term))[: 1 + len(bag) // 6]
-    return sorted({index for term in rare for index in holders.get(term, ())})
+def _sharing(bag: Iterable[str], holders: Mapping[str, list[int]]) -> Sequence[int]:
+    """Return the earlier notes with the rarest term of a bag, the only ones that may have all."""
+    return min((holders.get(term, ()) for term in bag), key=len, default=())
 
 
 _LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+): ")

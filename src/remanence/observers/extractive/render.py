@@ -191,6 +191,17 @@ def terms(key: str) -> tuple[str, ...]:
     return (key[:_TERM_LENGTH],)
 
 
+def terms_of(word: Word) -> tuple[str, ...]:
+    """Return the terms of a word; names and numbers stay whole, as similar ones differ."""
+    is_whole = word.key.isascii() and (word.is_name or has_digit(word))
+    return (word.key,) if is_whole else terms(word.key)
+
+
+def has_digit(word: Word) -> bool:
+    """Return whether a word is a number or has one in it."""
+    return any(character.isdigit() for character in word.key)
+
+
 @lru_cache(maxsize=20_000)
 def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
     edges = _EDGES.match(chunk)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.passage import AGENT, TOOL
-from remanence.observers.extractive.render import Word, terms
+from remanence.observers.extractive.render import Word, terms_of
 
-_ALIKE = 0.85
+_ENOUGH = 3
+"""Terms of a text that is more than a short answer, which may answer anything."""
 _RELATED = 0.5
 """Share of a text's terms that another one about the same thing has."""
 _VALUE = re.compile(r"[a-z0-9$€£¥#][a-z0-9$€£¥#%.:/_-]*")
@@ -16,29 +17,18 @@ _VALUE = re.compile(r"[a-z0-9$€£¥#][a-z0-9$€£¥#%.:/_-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A text as the terms that count, its words, its values with digits, and its names in order."""
+    """A text as the terms that count, its values with digits, and its names in order."""
 
     speaker: str | None
     terms: frozenset[str]
-    words: frozenset[str]
     values: frozenset[str]
     names: tuple[str, ...]
     denies: bool
 
-    def is_covered_by(self, noted: "Statement") -> bool:
+    def repeats(self, noted: "Statement") -> bool:
         """Return whether a note says all of it."""
-        return self._may_repeat(noted) and self._is_within(noted)
-
-    def is_like(self, noted: "Statement") -> bool:
-        """Return whether a note says the same in nearly the same words."""
-        return (
-            self._may_repeat(noted)
-            and len(self.terms & noted.terms) >= _ALIKE * len(self.terms | noted.terms)
-            and self.values == noted.values
-            and noted.words.issuperset(self.names)
-            and self.words.issuperset(noted.names)
-            and self._agrees_with(noted)
-        )
+        is_enough = len(self.terms) >= _ENOUGH or (self.terms and self.terms == noted.terms)
+        return bool(is_enough) and self._may_repeat(noted) and self._is_within(noted)
 
     def is_changed_by(self, later: Iterable["Statement"]) -> bool:
         """Return whether something else was said of the same thing later."""
@@ -74,8 +64,7 @@ def statement(
     values = (value.rstrip(".:") for key in keys for value in _VALUE.findall(key))
     return Statement(
         speaker=speaker,
-        terms=frozenset(term for word in counted for term in terms(word.key)),
-        words=keys,
+        terms=frozenset(term for word in counted for term in terms_of(word)),
         values=frozenset(value for value in values if any(map(str.isdigit, value))),
         names=tuple(word.key for word in counted if word.is_name),
         denies=vocabulary.denies(keys),
