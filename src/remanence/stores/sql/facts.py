@@ -293,19 +293,31 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
         _take_over(connection, owner_key, key)
         _pass_on(connection, owner_key, key, fact_id)
         _erase(connection, owner_key, [(key,)])
-        revived: Sequence[Row] = connection.execute(
-            "UPDATE facts SET valid_to = NULL, superseded_by = NULL "
-            "WHERE owner = ? AND superseded_by = ? AND NOT EXISTS (SELECT 1 FROM facts AS same "
-            "WHERE same.owner = facts.owner AND same.plain = facts.plain "
-            "AND same.valid_to IS NULL) RETURNING key, summary",
+        superseded: Sequence[Row] = connection.execute(
+            "SELECT key, summary, plain FROM facts WHERE owner = ? AND superseded_by = ? "
+            "ORDER BY key DESC",
             (owner_key, fact_id),
         ).fetchall()
-        for revived_key, summary in revived:
-            connection.add_words("facts_index", revived_key, scope(owner_key), summary)
-            connection.execute(  # so that this fact gets a vector again
-                "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
-                (revived_key - 1, revived_key),
-            )
+        for superseded_key, summary, plain in superseded:
+            _revive(connection, owner_key, superseded_key, summary, plain)
+
+
+def _revive(connection: Connection, owner_key: int, key: int, summary: str, plain: str) -> None:
+    """Make a fact current again; if another one says so in the same words, that one supersedes it."""
+    same = connection.execute(
+        "SELECT id, valid_from FROM facts WHERE owner = ? AND plain = ? AND valid_to IS NULL",
+        (owner_key, plain),
+    ).fetchone()
+    by, until = same or (None, None)
+    connection.execute(
+        "UPDATE facts SET superseded_by = ?, valid_to = ? WHERE key = ?", (by, until, key)
+    )
+    if by is None:
+        connection.add_words("facts_index", key, scope(owner_key), summary)
+        connection.execute(  # so that this fact gets a vector again
+            "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
+            (key - 1, key),
+        )
 
 
 def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:

@@ -184,6 +184,40 @@ class RepetitionContract(Handles):
 
         assert await store.facts(ANA, history=True) == (old,)
 
+    async def test_a_fact_is_current_again_though_its_words_were_also_in_what_is_erased(
+        self, store: Store
+    ) -> None:
+        await tape(store, 1)
+        bees = said("f1", OTHER, valid_from=at(1))
+        await store.save_facts(new(bees))
+        await store.save_facts(new(said("f2", summary="keeps no bees"), f1="f2"))
+        await store.save_facts(new(said("f3")))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA, history=True) == (bees,)
+        assert await store.search_facts(ANA, "bees", limit=5) == (bees,)
+
+    async def test_of_facts_with_the_same_words_the_newest_is_current_again_and_then_the_others(
+        self, store: Store
+    ) -> None:
+        last, middle = ConversationRef("default", "last"), ConversationRef("default", "middle")
+        for ref in (REF, last, middle):
+            await tape(store, 1, ref)
+        first = said("f1", OTHER)
+        await store.save_facts(new(first))
+        await store.save_facts(new(said("f2", middle, summary="keeps no bees"), f1="f2"))
+        again = said("f3", valid_from=at(8))
+        await store.save_facts(new(again))
+        await store.save_facts(new(said("f4", last, summary="sold them"), f2="f4", f3="f4"))
+
+        await store.delete(middle)
+        await store.delete(last)
+        assert await store.facts(ANA) == (again,)
+
+        await store.delete(REF)
+        assert await store.facts(ANA, history=True) == (first,)
+
     async def test_contexts_that_show_the_words_of_an_erased_fact_are_made_anew(
         self, store: Store
     ) -> None:
