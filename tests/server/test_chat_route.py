@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from tests.server.conftest import Client, Speaker, served
 
-from remanence import Memory
+from remanence import Memory, Message
 from remanence.chat import BROKEN_OFF
 from remanence.errors import ModelError
 from remanence.server.app import create_app
@@ -115,6 +115,32 @@ async def test_a_turn_without_a_text_that_is_sent_again_under_its_key_gets_its_a
     assert (again.status_code, again.json().get("text")) == (200, "Gate B42.")
     assert (other.status_code, len(speaker.requests)) == (422, 2)
     assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_turn_without_a_text_is_answered_once_whatever_is_said_after_it(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    trip, headers = memory.conversation("trip"), {"idempotency-key": "k-1"}
+    await trip.append(Message.user("Which gate?"))
+    await client.http.post(CHAT, json={}, headers=headers)
+    await trip.append(Message.user("And when?"))
+    again = await client.http.post(CHAT, json={}, headers=headers)
+
+    assert (again.status_code, again.json().get("text")) == (200, "Gate B42.")
+    assert len(speaker.requests) == 1
+
+
+async def test_a_turn_without_a_text_under_the_key_of_a_text_asks_no_model(
+    client: Client, speaker: Speaker
+) -> None:
+    speaker.script.append(ModelError("overloaded", "busy"))
+    headers = {"idempotency-key": "k-1"}
+    await client.http.post(CHAT, json={"text": "Which gate?"}, headers=headers)
+    wrong = await client.http.post(CHAT, json={}, headers=headers)
+
+    assert wrong.status_code == 409
+    assert "an id of its own" in wrong.json()["detail"]
+    assert len(speaker.requests) == 1
 
 
 async def test_a_failed_turn_that_the_next_one_answered_is_not_asked_again(

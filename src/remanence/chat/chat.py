@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import asdict, replace
 
 from remanence import telemetry
-from remanence.arguments import require_count, require_text
+from remanence.arguments import require_count, require_name, require_text
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -18,7 +18,14 @@ from remanence.chat.events import (
     make_reply,
 )
 from remanence.chat.models import ChatAnswer, ChatChain, ChatRequest, ChatSource, open_chat_model
-from remanence.chat.questions import ASK_AGAIN, Question, answer_to, broken_off, newest_question
+from remanence.chat.questions import (
+    ASK_AGAIN,
+    Question,
+    answer_to,
+    broken_off,
+    find_answer,
+    newest_question,
+)
 from remanence.chat.tool_calls import refuse_call, run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
@@ -132,12 +139,13 @@ class Chat:
         """Answer *text*, or without one, the unanswered message on the tape.
 
         For images and files, pass a whole user message as *text*, such as
-        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The answer
-        gets the id *answer_id*, and a turn without a text is answered once under it.
+        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The
+        answer gets the id *answer_id*; a turn without a text is answered once under it.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.
             InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
+            DuplicateMessage: an id is taken by another message.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
             StoreError: the database failed.
         """
@@ -197,12 +205,16 @@ class Chat:
         self, text: str | Message | None, answer_id: str | None, turn: str
     ) -> Message | None:
         """Append the user's message, unless it is there; return its answer if it has one."""
+        if answer_id is not None:
+            require_name("answer id", answer_id)
         last_seq = (await self.conversation.state()).last_seq
         newest = await newest_question(self.conversation, last_seq)
         message = None if text is None else _user_message(text)
         if message is None:
-            if answer_id is not None and newest.answer and newest.answer.id == answer_id:
-                return newest.answer
+            if answer_id is not None:
+                known = await find_answer(self.conversation, answer_id, last_seq)
+                if known is not None:
+                    return known
             if last_seq == 0 or newest.is_answered:
                 raise InvalidMessage(
                     f"conversation {self.conversation.id!r} has nothing to answer: send a text"

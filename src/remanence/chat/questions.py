@@ -1,8 +1,10 @@
 """The user's messages on the tape, and the answers that they got."""
 
+from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
+from remanence.errors import DuplicateMessage
 from remanence.types import Message, TextPart
 
 PAGE: Final = 20
@@ -34,16 +36,39 @@ def broken_off(said: str) -> Message:
 
 async def newest_question(conversation: Conversation, last_seq: int) -> Question:
     """Return the newest question of a tape that ends at *last_seq*, with its last answer."""
-    answer, end = None, last_seq
+    answer = None
+    async for message in _newest_first(conversation, last_seq):
+        if _is_question(message):
+            return Question(message, answer)
+        if answer is None and _is_final(message):
+            answer = message
+    return Question(None, answer)
+
+
+async def find_answer(conversation: Conversation, answer_id: str, last_seq: int) -> Message | None:
+    """Return the final answer with an id on a tape that ends at *last_seq*.
+
+    Raises:
+        DuplicateMessage: the id is that of another message.
+    """
+    async for message in _newest_first(conversation, last_seq):
+        if message.id == answer_id:
+            if _is_final(message):
+                return message
+            raise DuplicateMessage(
+                f"message id {answer_id!r} is taken by message {message.seq} of conversation "
+                f"{conversation.id!r}: give the answer an id of its own"
+            )
+    return None
+
+
+async def _newest_first(conversation: Conversation, last_seq: int) -> AsyncIterator[Message]:
+    end = last_seq
     while end > 0:
         start = max(0, end - PAGE)
         for message in reversed(await conversation.messages(after=start, limit=end - start)):
-            if _is_question(message):
-                return Question(message, answer)
-            if answer is None and _is_final(message):
-                answer = message
+            yield message
         end = start
-    return Question(None, answer)
 
 
 async def answer_to(conversation: Conversation, question: Message) -> Message | None:
