@@ -170,6 +170,22 @@ async def test_a_look_that_failed_is_repeated_after_a_pause() -> None:
     await store.close()
 
 
+async def test_notes_that_the_database_refused_are_made_again_after_the_wait() -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:"))
+    store.fail("commit_observation", StoreUnavailable("the disk is busy"))
+
+    policy = POLICY.replace(retry_seconds=0.01)
+    async with running(store, ScriptedObserver(), policy=policy) as runtime, asyncio.timeout(10):
+        chat = Memory(runtime).conversation("a")
+        await chat.append(*messages(1))
+        await runtime.engine.progress(chat.ref)
+        await chat.append(*messages(12))
+        while not (await chat.state()).observed_seq:  # noqa: ASYNC110 - a commit tells nobody
+            await asyncio.sleep(0.01)
+
+    await store.close()
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: int) -> None:
     url, settings = f"sqlite:///{tmp_path / 'memory.db'}", Settings(workers=workers)

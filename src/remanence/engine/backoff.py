@@ -3,11 +3,11 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.steps import IDLE, PROGRESS, Step, StepName, wait
+from remanence.engine.steps import IDLE, Step, StepName, wait
 from remanence.errors import ModelError, ObservationRejected, ObservationSkipped, StoreError
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
@@ -41,8 +41,8 @@ class Backoff:
 
     async def record(
         self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
-    ) -> Step:
-        """Record the error of a step of *made_by* as its failure."""
+    ) -> datetime:
+        """Record the error of a step of *made_by* as its failure; return the time of the next try."""
         before = state.failure_of(name)
         failures = skips = deferrals = rejections = timeouts = 0
         last_seq = state.last_seq
@@ -90,7 +90,7 @@ class Backoff:
             made_by=made_by,
         )
         await self.store.record_failure(state, failure)
-        return PROGRESS
+        return next_at
 
     def last_straw(
         self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str

@@ -15,11 +15,14 @@ from remanence.background import Background, Waiters, closed_error, wait_for_end
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import Outcome, Step
 from remanence.policy.schedule import longest_wait, retry_delay
+from remanence.recent import Recent
 from remanence.telemetry.spans import Cause, caused_by, current_cause
 from remanence.types import ConversationRef
 
 RESCAN_SECONDS = 60.0
 """Seconds between scans at most: another process may plan a look and die before it."""
+MAX_PAUSES = 10_000
+"""Pauses that are kept; a conversation that paused may never be looked at again."""
 LEASE_POLL_SECONDS = 0.1
 SCAN_PAGE = 500
 LAST_KEY = 2**63 - 1
@@ -43,8 +46,8 @@ class LocalEngine:
     Conversations take turns, one step each, after which *progressed* is called; at most *workers*
     are worked on at once, each by one worker. Without workers only the calls that wait do work.
     What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
-    earliest time. With *jobs*, those say where to look, in place of signals and scans. After an error
-    outside of the steps, such as one of the store, the next look waits as a failed step does.
+    earliest time. With *jobs*, those say where to look, in place of signals and scans. After an
+    error outside of the steps, such as one of the store, the next look waits as a failed step does.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class LocalEngine:
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
-        self._pauses: dict[ConversationRef, Pause] = {}
+        self._pauses: Recent[ConversationRef, Pause] = Recent(MAX_PAUSES)
         # One lock per conversation for callers that do the work themselves, as they share a lease.
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._rescan = asyncio.Event()

@@ -297,7 +297,7 @@ class Reconciler:
                             telemetry.step_discarded(name, state.ref.id)
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
                 made_by = self.maker_names[name]
-                recorded = await self.backoff.record(name, state, error, made_by=made_by)
-                refused = isinstance(error, StoreError)
-                return Step(Outcome.IDLE, error=error) if refused else recorded
+                until = await self.backoff.record(name, state, error, made_by=made_by)
+                if isinstance(error, StoreError):
+                    return Step(Outcome.IDLE, until, error)
         return PROGRESS
