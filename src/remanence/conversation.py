@@ -136,9 +136,9 @@ class Conversation:
     async def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
-        They come back with seq, id, created_at and tokens. Never waits for a model. A message whose id
-        and content are on the tape is returned from there, and so is the place of a forgotten one
-        for whatever has its id.
+        They come back with seq, id, created_at and tokens. Never waits for a model. A message whose
+        id and content are on the tape is returned from there, and so is the tombstone of a forgotten
+        one for whatever has its id.
 
         Args:
             messages: what to append.

@@ -394,8 +394,8 @@ class Memory:
     def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
         """Yield everything kept of a user, a line of JSON each.
 
-        `line` in each says what it is: `user`, `conversation`, `message`, `segment`, `fact`, `usage`
-        or `daily_notes`; the other keys are the fields of that value.
+        `line` in each says what it is: `user`, `conversation`, `message`, `segment`, `fact`,
+        `repetition`, `usage` or `daily_notes`; the other keys are the fields of that value.
         """
         self._runtime.check_open()
         require_name("user", user)

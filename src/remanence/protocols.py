@@ -459,7 +459,7 @@ class FactStore(Protocol):
         """All repetitions of the owner's facts, the oldest first."""
 
     async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
-        """Write new facts of one owner, end those that they replace, and keep repetitions, all or none.
+        """Write new facts of one owner and repetitions, and end what they replace, all or none.
 
         For a fact with the words of an existing one, the existing one is returned, and the new one
         kept as its repetition. A repetition from the same source, or of a fact that is from no

@@ -137,9 +137,11 @@ async def test_a_flush_raises_what_kept_its_notes_from_being_written() -> None:
         await chat.append(*messages(12))
         with pytest.raises(StoreUnavailable, match="the disk is full"):
             await chat.flush()
+        (problem,) = await Memory(runtime).check()
         await chat.flush(retry=True)
 
         assert (await chat.state()).observed_seq > 0
+    assert "check the database" in problem.remedy
     await store.close()
 
 

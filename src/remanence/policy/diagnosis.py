@@ -112,7 +112,9 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
 
 
 def _cure(failure: Failure) -> str:
-    """Return what to look at, by the part that failed."""
+    """Return what to do about the part that failed."""
+    if failure.reason == "store":
+        return "check the database"
     is_hook = failure.reason.startswith("hook_")
     return "correct the hook" if is_hook else "check the model's access"
 

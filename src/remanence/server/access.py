@@ -115,9 +115,9 @@ class _Strangers:
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
-    The dashboard, health and the OpenAPI document are open to all. Credentials with which an address failed more
-    than *per_minute* times a minute are refused unread, and so are new ones of an address that failed
-    ten times as often.
+    The dashboard, health and the OpenAPI document are open to all. Credentials with which an
+    address failed more than *per_minute* times a minute are refused unread, and so are new ones of
+    an address that failed ten times as often.
     """
 
     def __init__(

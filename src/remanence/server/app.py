@@ -120,8 +120,10 @@ def create_app(
             returns that of a tenant, such as one from a store of secrets.
         anthropic_key: the same for Anthropic.
         recognize: whether the proxies know a conversation that has no name by its messages.
-        ending: set when the server begins to shut down; open turns then end with an error event, and streams of events end.
-        grace_seconds: the time that other open requests then have, before they end with status 503 or an error event.
+        ending: set when the server begins to shut down; open turns then end with an error event,
+            and streams of events end.
+        grace_seconds: the time that other open requests then have, before they end with status 503
+            or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413.
         body_seconds: the timeout for a request body; a slower one gets status 408.

@@ -17,8 +17,8 @@ class Event:
     """A committed change of a tenant's memory; the tenant's ids count up from 1.
 
     Ids are missing only where old events, or those of a deleted conversation or a forgotten user,
-    were erased. `data` has ids, ranges of the tape, counts and codes, and no text of messages or notes. Events
-    of facts that a program saved or forgot name a user and no conversation.
+    were erased. `data` has ids, ranges of the tape, counts and codes, and no text of messages or
+    notes. Events of facts that a program saved or forgot name a user and no conversation.
     """
 
     id: int

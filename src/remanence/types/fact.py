@@ -77,8 +77,9 @@ class Repetition(NamedTuple):
 class FactChanges:
     """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones.
 
-    A new one may be replaced by a later one in `facts`. `repetitions` are of known facts, or of the new ones. `newest` is the id of the newest current fact that they were compared with, "" if there was none:
-    a store writes nothing if the owner has another by then. None: it does not matter.
+    A new one may be replaced by a later one in `facts`. `repetitions` are of known or new facts.
+    `newest` is the id of the newest current fact that they were compared with, "" if there was
+    none: a store writes nothing if the owner has another by then. None: it does not matter.
     """
 
     facts: tuple[Fact, ...] = ()

@@ -65,7 +65,8 @@ class Receipt:
 class Erasure:
     """Tombstones by their seq, ids of the segments and facts to erase, and new live segments.
 
-    Of the facts, `named` are to be erased with their repetitions. `notes_gone` of the live notes are not in the new segments, and `notes_new` only there.
+    Of the facts, `named` are to be erased with their repetitions. `notes_gone` of the live notes
+    are not in the new segments, and `notes_new` only there.
     """
 
     tombstones: tuple[Message, ...]

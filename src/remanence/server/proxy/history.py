@@ -17,7 +17,7 @@ from remanence.server.proxy.naming import Name
 from remanence.types import Message
 
 _OVERLAP: Final = 8
-"""Messages before the end of the tape that a history must repeat, if it does not begin as the tape."""
+"""Messages at the end of the tape that a history must repeat, if it does not begin as the tape."""
 
 _LEAST_OVERLAP: Final = 2
 _MAX_BRANCHES: Final = 1_000

@@ -199,8 +199,8 @@ def _not_covered(
 ) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a segment that no earlier one covers.
 
-    Where one does, its messages had their turn: those without a vector lost it by retention, or were
-    refused by the embedder.
+    Where one does, its messages had their turn: those without a vector have none by the rule of
+    retention, or were refused by the embedder.
     """
     earlier = connection.execute(
         "SELECT first_seq, last_seq FROM segments "
