@@ -289,9 +289,9 @@ class Tape(Protocol):
 
         Words and vectors of all of them go too, texts of errors, repetitions of facts from the
         messages, and all repetitions of named facts. The earliest repetition of another erased fact
-        takes its place, unless it is older than a fact which that superseded. Facts that erased ones
-        superseded hold again. Work on the conversation, and on others of its user if facts went,
-        that began before writes nothing. None, and nothing written, where the memory has changed
+        takes its place, unless it is older than a fact which that superseded. Facts that erased
+        ones superseded hold again; of those with the same words, the newest. Work on the
+        conversation, and on others of its user if facts went, that began before writes nothing. None, and nothing written, where the memory has changed
         since *state* was read.
 
         Raises:
@@ -471,13 +471,13 @@ class FactStore(Protocol):
     async def commit_facts(
         self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
     ) -> MemoryState | None:
-        """The same for facts of a conversation, and move `facts_seq`, if it is still that of *state*."""
+        """The same for facts of a conversation, and move `facts_seq` if it is that of *state*."""
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        """Erase a fact and those that it superseded, with all repetitions; false if there is none."""
+        """Erase a fact, those that it superseded, and all repetitions; false if there is none."""
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
-        """Keep the facts that a conversation's contexts show; false if some may have been erased."""
+        """Keep the facts that a conversation's contexts show; false if some may be erased."""
 
 
 class VectorIndex(Protocol):

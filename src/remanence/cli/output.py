@@ -35,7 +35,7 @@ _IN_JSON = {code: f"\\u{code:04x}" for code in _WITHOUT_CONTROLS}
 
 
 def printable(text: str) -> str:
-    """Return a text without characters by which it could drive a terminal or disguise other text."""
+    """Return a text without characters that drive a terminal or disguise other text."""
     return text.translate(_WITHOUT_CONTROLS)
 
 
@@ -166,7 +166,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Bar]:
-    """Show a progress bar if stderr is a terminal; without *total* it only shows that work goes on."""
+    """Show a progress bar if stderr is a terminal; without *total* only that work goes on."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(escape(printable(description)), total=total)

@@ -15,7 +15,7 @@ _ZONES = (
 
 
 def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:
-    """Draw a bar of at most *width* columns and lines that explain it; with *plain*, in ASCII only."""
+    """Draw a bar of at most *width* columns, and explain it in lines; with *plain* in ASCII."""
     if not state.last_seq:
         return ("the tape is empty",)
     columns = max(10, width - 4)

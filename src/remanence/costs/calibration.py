@@ -1,4 +1,4 @@
-"""Correction factors of our token counts per model, learned from the usage that providers report."""
+"""Correction factors of our token counts, by model, learned from the usage of providers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

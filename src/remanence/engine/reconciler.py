@@ -87,7 +87,7 @@ class Reconciler:
         }
 
     async def use_rules(self) -> None:
-        """Plan a look at every conversation if the settings that decide what is due have changed."""
+        """Plan a look at every conversation if the settings that decide what is due changed."""
         rules = repr((self.policy, tuple(self.maker_names.values())))
         digest = hashlib.sha256(rules.encode()).hexdigest()[:16]
         await self.store.use_look_rules(digest, at=self.clock.now())
@@ -268,7 +268,7 @@ class Reconciler:
         return await self._run_leased("facts", state, extract)
 
     def _held_back(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
-        """Return the wait after a failure of a step or of an observation; None if it may be tried."""
+        """Return the wait after a failed step or observation; None if the step may be tried."""
         state, names = look.snapshot.state, self.maker_names
         if later_steps_wait(state, now=look.now, observer=names["observe"]):
             return self.backoff.until_next_try(state, state.observe_failure)

@@ -11,7 +11,7 @@ from remanence.types import MemoryState, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """Reads the slices of a tape by a policy; an observer reads at most *limit* tokens at a time."""
+    """Reads the slices of a tape by a policy; an observer takes at most *limit* tokens at once."""
 
     store: Store
     policy: Policy
@@ -36,7 +36,7 @@ class Slices:
         return tuple(slices)
 
     async def _next(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
-        """Return the oldest messages to observe; reads on while a run of tool calls does not end."""
+        """Return the oldest messages to observe; reads on to the end of a run of tool calls."""
         policy = self.policy
         max_tokens = min(policy.slice_tokens, self.limit or policy.slice_tokens)
         limit = policy.observe_slice_messages + 1 if policy.observe_slice == "oldest_n" else None

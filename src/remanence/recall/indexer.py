@@ -38,7 +38,7 @@ PROBE = "hello"
 class VectorIndexer:
     """Embeds the texts in the store that have no vectors, and looks again at each signal.
 
-    A failure writes nothing; the next try comes after a growing wait, or when somebody waits for it.
+    A failure writes nothing; the next try comes after a growing wait, or when a call waits for it.
     A text that the embedder refuses is left without a vector, so that it does not block the others,
     and vectors that were made before a failure are reused.
     """
@@ -172,7 +172,7 @@ class VectorIndexer:
         self._made |= dict(zip(batch, vectors, strict=True))
 
     async def _is_refusal(self, error: Exception) -> bool:
-        """Return whether the embedder still accepts another text, so that only this one is refused."""
+        """Return whether the embedder accepts another text, so that only this one is refused."""
         if isinstance(error, OSError | TimeoutError):
             return False
         if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:

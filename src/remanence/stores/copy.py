@@ -161,7 +161,7 @@ def _places(count: int) -> LiteralString:
 
 
 def _continue_keys(connection: Connection) -> None:
-    """Have new rows follow the copied ones, and erased ones whose vectors the cursors count as made."""
+    """Have new rows follow the copied ones, and erased ones that the cursors of vectors count."""
     cursors = connection.execute(
         "SELECT subject || 's', max(cursor) FROM vector_cursors GROUP BY 1"
     )

@@ -16,7 +16,7 @@ _LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """A limit on the cost of observers, reflectors and extractors; chats and embedders do not count.
+    """A limit on the cost of observers, reflectors and extractors, not of chats and embedders.
 
     A call counts when it ends, so those in progress may exceed a hard limit. Beyond it facts are
     extracted by no other means: they wait until the budget starts again.

@@ -124,7 +124,7 @@ def _sharing(bag: Iterable[str], holders: Mapping[str, list[int]]) -> Sequence[i
 _LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+): ")
 """Beginning of a note whose clauses may all depend on it: "Never do: push; delete rows"."""
 _JOINT = re.compile(r"; (?![^“]*”)")
-"""What joins the clauses of a note; none parts a quotation, as of the question that a note answers."""
+"""A joint between clauses of a note; none is within a quotation, such as a question."""
 _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
 
 

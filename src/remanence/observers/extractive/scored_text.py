@@ -18,7 +18,7 @@ from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
 _AFTERTHOUGHT_BYTES = 16
-"""Size in UTF-8 of a sentence that is hardly one of its own: a word or two, in Chinese five characters."""
+"""Size in UTF-8 of what is hardly a sentence: a word or two, five characters of Chinese."""
 _MAX_JOINED = 240
 """Characters of sentences that are one passage, as one explains the others."""
 _MAX_QUESTION = 100
@@ -44,7 +44,7 @@ class ScoredText:
     """The question that the message may answer."""
 
     def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
-        """Make one sentence of each and those after it that say little without it; yields in between."""
+        """Join each sentence with those after it that say little alone; yields in between."""
         spans, scores = self.spans, self.scores
         self.spans, self.scores = spans[:1], scores[:1]
         for span, own in zip(spans[1:], scores[1:], strict=True):
@@ -136,7 +136,7 @@ def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[Score
 
 
 def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
-    """Give texts the question that they may answer, and join sentences of users; yields in between."""
+    """Give texts their question, and join sentences of users; yields in between."""
     said_by_agent: set[str] = set()
     for number, text in enumerate(texts):
         if number:

@@ -201,7 +201,7 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
 
 
 def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int:
-    """Return how many messages of a history that lost its beginning end with the tape; 0 if none."""
+    """Return how many messages of a history without its beginning end with the tape, or 0."""
     for length in range(len(messages), _LEAST_OVERLAP - 1, -1):
         count = min(len(end), length)
         stored, resent = end[-count:], messages[length - count : length]

@@ -123,7 +123,7 @@ def _keys(parts: Sequence[Part]) -> list[list[str]]:
 
 
 def _inside_keys(parts: Sequence[Part]) -> list[list[str]]:
-    """Return the keys of parts in the content, without fields of the message and items beside it."""
+    """Return the keys of parts in the content, not of fields of the message or items beside it."""
     inside = [part for part in parts if not isinstance(part, OtherPart) or part.scope == "part"]
     return _keys(inside)
 

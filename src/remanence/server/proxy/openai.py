@@ -32,7 +32,7 @@ class OpenAIAPI(ProxiedAPI):
 
 
 class OpenAIAnswer:
-    """The message of the only choice: of several, the client's next request shows the chosen one."""
+    """The message of the only choice; of several, the next request shows the chosen one."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {"content": [], "refusal": []}

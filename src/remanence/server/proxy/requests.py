@@ -39,7 +39,7 @@ _KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it."""
+    """The conversation to which the answer will belong; *tape* is the id that keeps it."""
 
     api: ProxiedAPI
     name: Name
