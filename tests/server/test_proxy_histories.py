@@ -239,6 +239,20 @@ async def test_an_old_message_that_was_edited_makes_a_branch_with_its_own_notes(
     assert len(kept["trip~1"]) == len(history) + 1
 
 
+async def test_an_edited_history_that_loses_its_beginning_stays_on_its_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = await talk(proxy, upstream, memory, 12)
+    history[2] = user(LONG.format("Zanzibar"))
+    upstream.script(Reply("Pier 3."), Reply("Pier 4."))
+    await ask(proxy, CHAT, [*history, user("And now?")])
+    history += [user("And now?"), assistant("Pier 3."), user("And then?")]
+    await ask(proxy, CHAT, history[4:])
+
+    lengths = {id_: len(tape) for id_, tape in (await tapes(memory)).items()}
+    assert lengths == {"trip": 24, "trip~1": 28}
+
+
 async def test_a_message_that_a_client_changes_with_each_request_makes_one_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -186,17 +186,22 @@ def _go_on(
 async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
     """Match a history that ends like a tape, but is not the same from the beginning.
 
-    One that was edited matches none. A message that was changed twice is changed by the client
-    itself, and opens no more branches.
+    Of several tapes it continues the one that has most of it, and of these the latest branch. One
+    that was edited matches none. A message that was changed twice is changed by the client itself,
+    and opens no more branches.
     """
-    edits = set()
-    for tape in tapes:
-        if length := _overlap(tape.end, messages):
-            stored = join(await tape.conversation.messages())
-            lacking = _not_on_tape(stored, messages[:length])
-            if lacking in edits or not _is_edit(stored, messages[:length], lacking):
-                return _Match(tape, length, lacking)
-            edits.add(lacking)
+    edits: dict[frozenset[int], _Match] = {}
+    overlaps = ((_overlap(tape.end, messages), tape) for tape in reversed(tapes))
+    for length, tape in sorted(overlaps, key=lambda overlap: overlap[0], reverse=True):
+        if not length:
+            break
+        stored = join(await tape.conversation.messages())
+        match = _Match(tape, length, _not_on_tape(stored, messages[:length]))
+        if not _is_edit(stored, messages[:length], match.not_on_tape):
+            return match
+        if match.not_on_tape in edits:
+            return edits[match.not_on_tape]
+        edits[match.not_on_tape] = match
     return None
 
 
