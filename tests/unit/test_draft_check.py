@@ -27,6 +27,13 @@ def test_notes_of_a_conversation_that_repeats_itself_may_do_so_too() -> None:
     check_draft(DRAFT, notes, tokens=150, limit_tokens=900, source_text=source)
 
 
+def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
+    label = "what the pump of the northern house needs before the first frost of the year"
+    source = "\n".join([f"{label}:", *(f"- part {number}" for number in range(300))])
+    notes = "\n".join(f"- {label}: part {number}" for number in range(300))
+    check_draft(DRAFT, notes, tokens=150, limit_tokens=900, source_text=source)
+
+
 @pytest.mark.parametrize("text", ["", "one line", PROSE, "a\nb\nc\nd\ne\nf\ng\nh\ni"])
 def test_plain_text_does_not_count_as_repetition(text: str) -> None:
     assert repetition(text) == 0.0

@@ -1,5 +1,7 @@
 """Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
+from itertools import pairwise, takewhile
+
 from remanence.errors import ObservationRejected
 from remanence.types import Draft
 
@@ -36,20 +38,34 @@ def check_draft(
 
 
 def check_repetition(text: str, source_text: str, *, made_by: str) -> None:
-    """Raise `ObservationRejected` for a text that repeats itself more than its source does."""
-    repeated = repetition(text)
+    """Raise `ObservationRejected` for a text that repeats itself more than its source does.
+
+    Notes of a list may each begin with its label.
+    """
+    repeated = repetition(text, openings=False)
     if repeated >= REPEATED_SHARE and repeated > 2 * repetition(source_text):
         raise ObservationRejected(
             "degenerate", f"{repeated:.0%} of the answer of {made_by} repeats itself"
         )
 
 
-def repetition(text: str) -> float:
-    """Return the share, 0 to 1, of lines or of five-word runs that repeat earlier ones."""
-    words = text.split()
-    runs = [" ".join(words[i : i + RUN_WORDS]) for i in range(len(words) - RUN_WORDS + 1)]
+def repetition(text: str, *, openings: bool = True) -> float:
+    """Return the share, 0 to 1, of lines or of five-word runs that repeat earlier ones.
+
+    Without *openings*, runs have no words with which a line begins as the one before it does.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    words = text.split()
+    if not openings:
+        words = [word for old, line in pairwise(["", *lines]) for word in _new_words(line, old)]
+    runs = [" ".join(words[i : i + RUN_WORDS]) for i in range(len(words) - RUN_WORDS + 1)]
     return max(
         1 - len(set(pieces)) / len(pieces) if len(pieces) >= MIN_PIECES else 0.0
         for pieces in (lines, runs)
     )
+
+
+def _new_words(line: str, before: str) -> list[str]:
+    words = line.split()
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(words, before.split(), strict=False))
+    return words[len(list(same)) :]
