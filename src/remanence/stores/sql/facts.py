@@ -31,7 +31,10 @@ from remanence.types import (
 
 _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
 _SELECT: LiteralString = f'SELECT tenant, "user", {FACTS.columns} {_FROM}'
-_SELECT_KEYS: LiteralString = "SELECT owner, facts.key, id " + _FROM
+_SELECT_KEYS: LiteralString = "SELECT owner, facts.key, id, valid_from " + _FROM
+_END: LiteralString = "CASE WHEN valid_from > ? THEN valid_from ELSE ? END"
+"""The end of a fact whose successor begins at a time that is given twice: not before its begin."""
+
 _OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
 
@@ -208,7 +211,7 @@ def erase(connection: Connection, ref: ConversationRef, owner: Owner, erasure: E
     rows: list[Row] = []
     for fact_id in erasure.facts:
         rows += connection.execute(_SELECT_KEYS + _OF_OWNER + "AND id = ?", (*owner, fact_id))
-    for _, key, fact_id in rows:
+    for _, key, fact_id, _ in rows:
         if fact_id in erasure.named:
             connection.execute("DELETE FROM fact_repetitions WHERE fact = ?", (key,))
     _erase_repetitions(connection, gone)
@@ -242,13 +245,14 @@ def _erase_repetitions(connection: Connection, keys: Sequence[int]) -> None:
         connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
 
 
-def _take_over(connection: Connection, owner_key: int, key: int) -> None:
-    """Have a repetition take the place of a fact that is about to be erased, if there is one.
+def _heir(connection: Connection, key: int) -> Fact | None:
+    """Return the repetition that takes the place of a fact which is to be erased, if there is one.
 
     One that is older than a fact which this one superseded is outdated.
     """
+    old = _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
     row = connection.execute(
-        f"SELECT key, {REPETITIONS.columns} FROM fact_repetitions AS said WHERE fact = ? "  # noqa: S608 - a constant
+        f"SELECT {REPETITIONS.columns} FROM fact_repetitions AS said WHERE fact = ? "  # noqa: S608 - a constant
         "AND NOT EXISTS (SELECT 1 FROM facts AS mine JOIN facts AS old "
         "ON old.owner = mine.owner AND old.superseded_by = mine.id "
         "WHERE mine.key = said.fact AND old.valid_from > said.valid_from) "
@@ -256,68 +260,73 @@ def _take_over(connection: Connection, owner_key: int, key: int) -> None:
         (key,),
     ).fetchone()
     if row is None:
-        return
-    old = _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
-    heir = REPETITIONS.decode(row[1:], tenant=old.tenant, user=old.user)
-    heir = replace(heir, valid_to=old.valid_to, superseded_by=old.superseded_by)
-    _erase_repetitions(connection, row[:1])
-    connection.execute(  # as two current facts cannot have the same words
-        "UPDATE facts SET valid_to = valid_from WHERE key = ? AND valid_to IS NULL", (key,)
-    )
-    heir = _insert(connection, owner_key, heir)
+        return None
+    heir = REPETITIONS.decode(row, tenant=old.tenant, user=old.user)
+    end = old.valid_to and max(old.valid_to, heir.valid_from)
+    return replace(heir, valid_to=end, superseded_by=old.superseded_by)
+
+
+def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new: Fact) -> None:
+    """Have a fact take the place of another, with its repetitions and what it had superseded.
+
+    It gets a key of its own, which no indexer of vectors has passed.
+    """
+    rows = connection.execute(
+        f"SELECT {REPETITIONS.columns} FROM fact_repetitions WHERE fact = ? AND id != ? ORDER BY key",  # noqa: S608 - a constant
+        (key, new.id),
+    ).fetchall()
+    _erase(connection, owner_key, [(key,)])
+    written = _insert(connection, owner_key, new)
+    for row in rows:
+        again = REPETITIONS.decode(row, tenant=new.tenant, user=new.user)
+        _repeat(connection, owner_key, written, again)
+    start = encode_instant(written.valid_from)
     connection.execute(
-        "UPDATE fact_repetitions SET fact = (SELECT key FROM facts WHERE owner = ? AND id = ?) "
-        "WHERE fact = ?",
-        (owner_key, heir.id, key),
-    )
-    connection.execute(
-        "UPDATE facts SET superseded_by = ?, valid_to = ? WHERE owner = ? AND superseded_by = ?",
-        (heir.id, encode_instant(heir.valid_from), owner_key, old.id),
+        f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
+        "WHERE owner = ? AND superseded_by = ?",
+        (written.id, start, start, owner_key, fact_id),
     )
 
 
 def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
     """Have a fact's successor, if it has one, supersede what the fact had superseded."""
-    connection.execute(
-        "UPDATE facts SET superseded_by = later.id, valid_to = later.valid_from "
-        "FROM facts AS mine JOIN facts AS later "
-        "ON later.owner = mine.owner AND later.id = mine.superseded_by "
-        "WHERE mine.key = ? AND facts.owner = ? AND facts.superseded_by = ?",
-        (key, owner_key, fact_id),
-    )
+    later = connection.execute(
+        "SELECT later.id, later.valid_from FROM facts AS mine JOIN facts AS later "
+        "ON later.owner = mine.owner AND later.id = mine.superseded_by WHERE mine.key = ?",
+        (key,),
+    ).fetchone()
+    if later is not None:
+        later_id, start = later
+        connection.execute(
+            f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
+            "WHERE owner = ? AND superseded_by = ?",
+            (later_id, start, start, owner_key, fact_id),
+        )
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
-    """Erase facts; a repetition takes their place, or what they superseded is current again."""
-    for owner_key, key, fact_id in rows:
-        _take_over(connection, owner_key, key)
+    """Erase facts; a repetition takes their place, or what they superseded is current again.
+
+    The earlier ones go first, and nothing is revived before all are gone.
+    """
+    erased: list[tuple[int, str]] = []
+    for owner_key, key, fact_id, _ in sorted(rows, key=lambda row: row[3]):
+        heir = _heir(connection, key)
+        if heir is not None:
+            _replace(connection, owner_key, key, fact_id, heir)
+            continue
         _pass_on(connection, owner_key, key, fact_id)
         _erase(connection, owner_key, [(key,)])
-        superseded: Sequence[Row] = connection.execute(
-            "SELECT key, summary, plain FROM facts WHERE owner = ? AND superseded_by = ? "
-            "ORDER BY key DESC",
+        erased.append((owner_key, fact_id))
+    for owner_key, fact_id in erased:
+        revived = connection.execute(
+            "SELECT key, id FROM facts WHERE owner = ? AND superseded_by = ? ORDER BY key",
             (owner_key, fact_id),
         ).fetchall()
-        for superseded_key, summary, plain in superseded:
-            _revive(connection, owner_key, superseded_key, summary, plain)
-
-
-def _revive(connection: Connection, owner_key: int, key: int, summary: str, plain: str) -> None:
-    """Make a fact current again; if another one says so in the same words, that one supersedes it."""
-    same = connection.execute(
-        "SELECT id, valid_from FROM facts WHERE owner = ? AND plain = ? AND valid_to IS NULL",
-        (owner_key, plain),
-    ).fetchone()
-    by, until = same or (None, None)
-    connection.execute(
-        "UPDATE facts SET superseded_by = ?, valid_to = ? WHERE key = ?", (by, until, key)
-    )
-    if by is None:
-        connection.add_words("facts_index", key, scope(owner_key), summary)
-        connection.execute(  # so that this fact gets a vector again
-            "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
-            (key - 1, key),
-        )
+        for key, revived_id in revived:
+            (row,) = connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchall()
+            current = replace(_fact(row), valid_to=None, superseded_by=None)
+            _replace(connection, owner_key, key, revived_id, current)
 
 
 def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
@@ -382,9 +391,11 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
 
 
 def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -> None:
+    start = encode_instant(new.valid_from)
     key: int = connection.execute(
-        "UPDATE facts SET valid_to = ?, superseded_by = ? WHERE owner = ? AND id = ? RETURNING key",
-        (encode_instant(new.valid_from), new.id, owner_key, old_id),
+        f"UPDATE facts SET valid_to = {_END}, superseded_by = ? "  # noqa: S608 - a constant
+        "WHERE owner = ? AND id = ? RETURNING key",
+        (start, start, new.id, owner_key, old_id),
     ).get
     connection.remove_words("facts_index", [key])
     connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))

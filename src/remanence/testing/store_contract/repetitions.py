@@ -198,25 +198,55 @@ class RepetitionContract(Handles):
         assert await store.facts(ANA, history=True) == (bees,)
         assert await store.search_facts(ANA, "bees", limit=5) == (bees,)
 
-    async def test_of_facts_with_the_same_words_the_newest_is_current_again_and_then_the_others(
+    async def test_two_facts_with_the_same_words_hold_again_as_a_fact_and_its_repetition(
         self, store: Store
     ) -> None:
-        last, middle = ConversationRef("default", "last"), ConversationRef("default", "middle")
-        for ref in (REF, last, middle):
+        for ref in (REF, OTHER):
             await tape(store, 1, ref)
-        first = said("f1", OTHER)
-        await store.save_facts(new(first))
-        await store.save_facts(new(said("f2", middle, summary="keeps no bees"), f1="f2"))
-        again = said("f3", valid_from=at(8))
+        third = ConversationRef("default", "third")
+        await store.save_facts(new(said("f1", third, summary="lives in Rome")))
+        await store.save_facts(new(said("f2", summary="lives in Oslo"), f1="f2"))
+        again = said("f3", third, 7, summary="lives in Rome")
         await store.save_facts(new(again))
-        await store.save_facts(new(said("f4", last, summary="sold them"), f2="f4", f3="f4"))
-
-        await store.delete(middle)
-        await store.delete(last)
-        assert await store.facts(ANA) == (again,)
+        bern = said("f4", OTHER, summary="lives in Bern")
+        await store.save_facts(new(bern, f2="f4", f3="f4"))
 
         await store.delete(REF)
-        assert await store.facts(ANA, history=True) == (first,)
+        await store.delete(OTHER)
+
+        (fact,) = await store.facts(ANA, history=True)
+        assert (fact.id, fact.valid_to, fact.superseded_by) == ("f1", None, None)
+        assert await store.repetitions(ANA) == said_again("f1", again).repetitions
+
+    async def test_facts_that_go_together_leave_nothing_that_holds_again(
+        self, store: Store
+    ) -> None:
+        await tape(store, 1)
+        rome, again = said("f1", summary="lives in Rome"), said("f4", summary="lives in Rome")
+        await store.save_facts(new(rome))
+        await store.save_facts(new(said("f2", summary="lives in Oslo", valid_from=at(5)), f1="f2"))
+        await store.save_facts(new(replace(again, valid_from=at(6)), f2="f4"))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA, history=True) == ()
+        assert await store.repetitions(ANA) == ()
+
+    async def test_no_fact_ends_before_it_begins(self, store: Store) -> None:
+        for ref in (REF, OTHER):
+            await tape(store, 1, ref)
+        later = said("f2", OTHER, summary="lives in Rome", valid_from=at(9))
+        await store.save_facts(new(said("f1", summary="lives in Rome", valid_from=at(1))))
+        await store.save_facts(said_again("f1", later))
+        oslo = fact("f3", "lives in Oslo", valid_from=at(5))
+        await store.save_facts(new(oslo, f1="f3"))
+        await store.save_facts(new(fact("f4", "has lived in Bern", valid_from=at(0)), f3="f4"))
+
+        await store.delete(REF)
+
+        history = {each.id: each for each in await store.facts(ANA, history=True)}
+        assert history["f2"].valid_to == history["f2"].valid_from == at(9)
+        assert history["f3"].valid_to == history["f3"].valid_from == at(5)
 
     async def test_contexts_that_show_the_words_of_an_erased_fact_are_made_anew(
         self, store: Store

@@ -179,3 +179,21 @@ class VectorContract(Handles):
         near = await store.nearest_facts(ANA, MODEL, RED, limit=9)
 
         assert [found.id for found in near] == ["f1"]
+
+    async def test_a_fact_that_holds_again_while_others_get_vectors_gets_its_own_and_no_other(
+        self, store: Store, other: Store
+    ) -> None:
+        await colours(store, "green")
+        await embed_all(store)
+        await store.save_facts(new(fact("f1", "likes red")))
+        now = fact("f2", "likes blue", conversation=REF.id)
+        await store.save_facts(new(now, fact("f3", "likes green"), f1="f2"))
+        task = await other.next_vector_task(MODEL, keep=ALL, at=START)
+        assert task is not None
+
+        await store.delete(REF)
+        await other.save_vectors(task, [vector(item.text) for item in task.items])
+
+        assert await embed_all(store) == ["likes red"]
+        near = await store.nearest_facts(ANA, MODEL, RED, limit=9)
+        assert [found.id for found in near] == ["f1", "f3"]
