@@ -96,11 +96,15 @@ async def find_mentions(
 ) -> Receipt:
     """Return the messages and facts that *query* may mean, and erase nothing.
 
-    These are the ids in *hits*, and all that have the words of the query as they are.
+    These are the ids in *hits*, and all that have the words of the query as they are; a fact also
+    has those of its repetitions.
     """
     words = " ".join(query.casefold().split())
     facts = await runtime.store.facts(owner, history=True) if owner else ()
-    named = {f.id for f in facts if f.id in hits or words in f.summary.casefold()}
+    said_again = await runtime.store.repetitions(owner) if owner else ()
+    said = [*((fact.id, fact) for fact in facts), *said_again]
+    named = hits & {fact.id for fact in facts}
+    named |= {fact_id for fact_id, fact in said if words in fact.summary.casefold()}
     messages = [
         ForgottenMessage(ref.id, message.seq, message.id or "", "")
         async for message in read_tape(runtime, ref)

@@ -442,6 +442,19 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
         assert traces(path) == []
 
 
+async def test_a_query_finds_a_fact_by_the_words_in_which_it_was_said_again(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        for name, place in (("one", "at the opera"), ("two", "at the opera for them")):
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user(f"My teacher sings {place}."))
+            await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+
+        found = await memory.conversation("three", user="ana").forget(query="for them")
+
+        assert found.facts == (fact.id,)
+
+
 async def test_what_is_not_there_cannot_be_forgotten(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("chat", user="ana")
