@@ -3,8 +3,9 @@
 import secrets
 from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
 
-from remanence.engine.forgetting import Forgetting, with_superseded
+from remanence.engine.forgetting import Forgetting, facts_to_erase
 from remanence.errors import InvalidArgument
+from remanence.facts.merge import with_superseded
 from remanence.runtime import Runtime
 from remanence.types import ConversationRef, Fact, ForgottenMessage, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
@@ -57,14 +58,16 @@ async def forget_messages(
         count=runtime.counter.message,
         salt=salt,
     )
+    seqs = {message.seq for message in messages}
+    erased = facts_to_erase(known, with_superseded(known, set(fact_ids)), ref, seqs)
+    await _forget_vectors(runtime, owner, erased)
     outcome = await forgetting.forget(ref, owner, messages, set(fact_ids))
     erasure = outcome.erasure
-    if owner and erasure.facts and runtime.fact_vectors is not None:
-        await runtime.fact_vectors.forget(owner, erasure.facts)
+    await _forget_vectors(runtime, owner, erasure.facts)
     files: tuple[str, ...] = ()
     if (blocks := runtime.blocks(ref.tenant)) is not None:
-        seqs = {message.seq for message in named}  # forgotten ones too: a file may have failed then
-        files = await blocks.forget(ref.id, seqs, erasure.segments)
+        places = {message.seq for message in named}  # forgotten too: a file may have failed then
+        files = await blocks.forget(ref.id, places, erasure.segments)
     still_in: tuple[str, ...] = ()
     if owner is not None and runtime.daily is not None:  # files of people, which are left alone
         gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
@@ -128,9 +131,10 @@ async def delete_conversation(
     messages = await _read_forgotten(runtime, ref, salt)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
+    await _forget_vectors(runtime, owner, mine)
     deleted = await runtime.store.delete(ref)
-    if deleted and owner and runtime.fact_vectors is not None:
-        await runtime.fact_vectors.forget(owner, mine)
+    if deleted:
+        await _forget_vectors(runtime, owner, mine)
     blocks = runtime.blocks(ref.tenant)
     has_blocks = blocks is not None and await blocks.delete(ref.id)
     await runtime.store.scrub(if_due=not deleted)
@@ -181,10 +185,19 @@ async def _forget_outside(
     runtime: Runtime, owner: Owner, refs: Sequence[ConversationRef], facts: Sequence[Fact]
 ) -> list[str]:
     """Erase what is kept of a user outside of the database; return the blocks that were there."""
-    if runtime.fact_vectors is not None:
-        await runtime.fact_vectors.forget(owner, [fact.id for fact in facts])
+    await _forget_vectors(runtime, owner, [fact.id for fact in facts])
     blocks = runtime.blocks(owner.tenant)
     return [ref.id for ref in refs if blocks is not None and await blocks.delete(ref.id)]
+
+
+async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Sequence[str]) -> None:
+    """Erase vectors of facts that are kept elsewhere.
+
+    It is called before the facts are erased, so that a call that fails can be repeated, and again
+    after that, as the indexer may have put one there meanwhile.
+    """
+    if owner and fact_ids and runtime.fact_vectors is not None:
+        await runtime.fact_vectors.forget(owner, fact_ids)
 
 
 async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[ConversationRef]:

@@ -137,6 +137,49 @@ async def test_vectors_of_facts_that_could_not_be_put_become_nobody_elses(
     assert nearest.first_seq == 1
 
 
+@pytest.mark.parametrize("call", ["fact", "message", "named", "delete", "user"])
+async def test_forgetting_that_qdrant_interrupted_leaves_no_vector_when_it_is_repeated(
+    client: AsyncQdrantClient, call: str
+) -> None:
+    class Interrupted(QdrantFactVectors):
+        is_up = False
+
+        async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+            if not self.is_up:
+                raise ConnectionError("refused")
+            await super().forget(owner, fact_ids)
+
+    vectors = Interrupted(client)
+    policy = Policy.default(note_ratio=1.0)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, embedder=colours, fact_vectors=vectors
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("My favorite color is green.", id="green"))
+        await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+        before = await points(client)
+
+        async def forget() -> None:
+            if call == "fact":
+                await memory.facts.forget(fact.id, user="ana")
+            elif call == "delete":
+                await chat.delete()
+            elif call == "user":
+                await memory.forget_user("ana")
+            else:
+                await (chat.forget("green") if call == "message" else chat.forget(facts=[fact.id]))
+
+        with pytest.raises(ConnectionError):
+            await forget()
+        vectors.is_up = True
+        await forget()
+
+        assert before == 1
+        assert await points(client) == 0
+        assert await memory.facts.list(user="ana", history=True) == ()
+
+
 async def test_without_qdrant_at_hand_words_alone_find_facts(client: AsyncQdrantClient) -> None:
     class Unreachable(QdrantFactVectors):
         async def nearest(

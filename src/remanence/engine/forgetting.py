@@ -1,13 +1,22 @@
 """Forgetting of messages: what was made from them goes, and is made anew from the rest."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set as AbstractSet,
+)
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from remanence.clock import Clock
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.errors import ObservationRejected, ObservationSkipped, StoreError
+from remanence.facts.merge import with_superseded
 from remanence.notes.literals import find_literals
 from remanence.protocols import Store
 from remanence.types import (
@@ -116,7 +125,7 @@ class Forgetting:
             remade=tuple(remade),
             notes_gone=(before - after).total(),
             notes_new=(after - before).total(),
-            facts=tuple(f.id for f in facts if f.id in named or _is_from(f, state.ref, buried)),
+            facts=facts_to_erase(facts, named, state.ref, buried),
             named=tuple(named),
         )
 
@@ -183,29 +192,31 @@ class Forgetting:
         return [buried.get(message.seq, message) for message in messages]
 
 
-def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:
-    """Return the ids with those of the facts that they superseded, directly or not."""
-    named = set(fact_ids)
-    while more := {f.id for f in facts if f.superseded_by in named} - named:
-        named |= more
-    return named
+def facts_to_erase(
+    facts: Sequence[Fact],
+    named: AbstractSet[str],
+    ref: ConversationRef,
+    seqs: Collection[int],
+) -> tuple[str, ...]:
+    """Return the ids of the facts that are named or were made from messages of a conversation."""
+    return tuple(fact.id for fact in facts if fact.id in named or _is_from(fact, ref, seqs))
 
 
 def _count_notes(segments: Sequence[Segment]) -> Counter[str]:
     return Counter(note.text for segment in segments for note in segment.notes)
 
 
-def _is_from(fact: Fact, ref: ConversationRef, buried: Mapping[int, Message]) -> bool:
+def _is_from(fact: Fact, ref: ConversationRef, seqs: Collection[int]) -> bool:
     """Return whether a fact was made from forgotten messages."""
     return (
         fact.conversation == ref.id
         and fact.first_seq is not None
-        and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, buried)
+        and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, seqs)
     )
 
 
-def _overlaps(first_seq: int, last_seq: int, buried: Mapping[int, Message]) -> bool:
-    return any(first_seq <= seq <= last_seq for seq in buried)
+def _overlaps(first_seq: int, last_seq: int, seqs: Collection[int]) -> bool:
+    return any(first_seq <= seq <= last_seq for seq in seqs)
 
 
 def _pieces(

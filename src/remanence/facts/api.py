@@ -15,7 +15,7 @@ from remanence.arguments import (
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
-from remanence.facts.merge import merge_facts
+from remanence.facts.merge import merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
@@ -125,12 +125,13 @@ class Facts:
         """
         owner = self._owner(tenant, user)
         require_text(fact_id=fact_id)
-        before = await self._store.facts(owner, history=True) if self._vectors else ()
+        gone: Sequence[str] = ()
+        if self._vectors is not None:  # before, so that a failed call can be repeated
+            known = await self._store.facts(owner, history=True)
+            gone = [*with_superseded(known, {fact_id})]
+            await self._forget_vectors(owner, gone)
         erased = await self._store.forget_fact(owner, fact_id)
-        if self._vectors is not None and erased:
-            left = {fact.id for fact in await self._store.facts(owner, history=True)}
-            gone = [fact.id for fact in before if fact.id not in left]
-            await self._vectors.forget(owner, gone)
+        await self._forget_vectors(owner, gone)  # as the indexer may have put one there meanwhile
         await self._store.scrub(if_due=not erased)
         return erased
 
@@ -164,6 +165,10 @@ class Facts:
         """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(tenant, user), fact_id)
+
+    async def _forget_vectors(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        if self._vectors is not None and fact_ids:
+            await self._vectors.forget(owner, fact_ids)
 
     def _owner(self, tenant: str, user: str) -> Owner:
         self._check_open()

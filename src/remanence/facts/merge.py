@@ -1,7 +1,7 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -101,6 +101,14 @@ def merge_facts(
         repetitions=tuple(board.repetitions),
         newest=known[0].id if known else "",
     )
+
+
+def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:
+    """Return the ids with those of the facts that they superseded, directly or not."""
+    named = set(fact_ids)
+    while more := {f.id for f in facts if f.superseded_by in named} - named:
+        named |= more
+    return named
 
 
 @dataclass(slots=True)
