@@ -463,9 +463,9 @@ class FactStore(Protocol):
 
         For a fact with the words of an existing one, the existing one is returned, and the new one
         kept as its repetition. A repetition from the same source, or of a fact that is from no
-        conversation, is not kept. None, and nothing written, if a fact to be replaced is no longer
-        current, one that is repeated is gone, or the owner has another newest fact than
-        `changes.newest`.
+        conversation, is not kept. None, and nothing written, if a fact to be replaced has
+        another successor than the new one, if one that is repeated or a successor is gone, or the
+        owner has another newest fact than `changes.newest`.
         """
 
     async def commit_facts(

@@ -581,3 +581,18 @@ async def test_a_model_is_asked_for_facts_at_the_end() -> None:
     assert "Lisbon" in request.prompt
     assert (fact.summary, fact.type, fact.tags) == ("Lives in Lisbon", "profile", ("home",))
     assert (fact.first_seq, fact.made_by) == (1, "extract/2 scripted-model")
+
+
+async def test_a_saved_value_from_before_the_current_one_is_kept_in_the_history() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        oslo = await memory.facts.save("I live in Oslo", user="ana")
+        saved = [
+            await memory.facts.save("I live in Rome", user="ana", valid_from=NOON) for _ in range(2)
+        ]
+        current = await memory.facts.list(user="ana")
+        history = await memory.facts.list(user="ana", history=True)
+
+    assert [fact.summary for fact in saved] == ["I live in Rome"] * 2
+    assert current == (oslo,)
+    assert set(history) == {oslo, saved[0]}
+    assert (saved[0].valid_to, saved[0].superseded_by) == (oslo.valid_from, oslo.id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -420,6 +421,30 @@ async def test_the_latest_value_that_is_left_is_current_when_another_is_forgotte
         await chat.forget(forgotten)
 
         assert [current in f.summary for f in await memory.facts.list(user="ana")] == [True]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0), (1, 2, 0)])
+async def test_a_value_counts_from_when_it_was_said_in_whatever_order_conversations_end(
+    path: Path, order: tuple[int, ...]
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", clock=FixedClock()) as memory:
+        chats = [memory.conversation(name, user="ana") for name in ("one", "two", "three")]
+        for day, (chat, city) in enumerate(
+            zip(chats, ("Rome", "Oslo", "Bern"), strict=True), start=1
+        ):
+            at = START + timedelta(days=day)
+            await chat.append(Message.user(f"I live in {city}.", created_at=at))
+        for number in order:
+            await chats[number].end()
+
+        current = []
+        for chat in reversed(chats):
+            (fact,) = await memory.facts.list(user="ana")
+            current.append(fact.summary)
+            await chat.delete()
+
+        assert current == ["I live in Bern.", "I live in Oslo.", "I live in Rome."]
+        assert await memory.facts.list(user="ana", history=True) == ()
 
 
 async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:

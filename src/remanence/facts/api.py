@@ -91,12 +91,14 @@ class Facts:
         )
         for _ in range(TRIES):
             known = await self._known(owner, replaces)
-            changes = self._merge(owner, draft, known)
+            past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
+            changes = self._merge(owner, draft, known, past)
             saved = await self._store.save_facts(changes)
             if saved is None:
                 continue
             if not saved:
-                return next(fact for fact in known if not self._merge(owner, draft, [fact]).facts)
+                repeated = changes.repetitions[0].repeats
+                return next(fact for fact in (*known, *past) if fact.id == repeated)
             self._changed()
             return saved[0]
         raise StoreError(
@@ -176,9 +178,17 @@ class Facts:
         require_name("user", user)
         return Owner(tenant, user)
 
-    def _merge(self, owner: Owner, draft: FactDraft, known: Sequence[Fact]) -> FactChanges:
+    def _merge(
+        self, owner: Owner, draft: FactDraft, known: Sequence[Fact], past: Sequence[Fact]
+    ) -> FactChanges:
         return merge_facts(
-            [draft], known, owner=owner, source=None, made_by="saved", clock=self._clock
+            [draft],
+            known,
+            owner=owner,
+            source=None,
+            made_by="saved",
+            clock=self._clock,
+            past=past,
         )
 
 

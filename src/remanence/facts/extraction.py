@@ -93,6 +93,7 @@ class Extraction:
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = _with_source(await self.extractor.extract(request), messages)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
+        past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
         # Comparing with thousands of facts would block the event loop.
         return await asyncio.to_thread(
             merge_facts,
@@ -102,6 +103,7 @@ class Extraction:
             source=source,
             made_by=self.extractor.name,
             clock=self.clock,
+            past=past,
         )
 
 

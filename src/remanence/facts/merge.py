@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from remanence.clock import Clock
@@ -63,15 +63,16 @@ def merge_facts(
     source: ConversationRef | None,
     made_by: str,
     clock: Clock,
+    past: Sequence[Fact] = (),
 ) -> FactChanges:
     """Return the new facts in *drafts*, and the facts of *known*, newest first, that they replace.
 
-    A draft that repeats a fact becomes a repetition of it, and one that was said before the fact
-    that would replace it is dropped. A draft replaces a fact that it retracts, or that has another
+    A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
+    replaces it takes its place among those of *past* that this one had replaced. A draft replaces a fact that it retracts, or that has another
     value for the same thing, such as another home or favourite colour.
     """
     now = clock.now()
-    board = _Board(list(known))
+    board = _Board(list(known), [fact for fact in past if fact.valid_to is not None])
     for draft in drafts:
         if not draft.summary.strip():
             continue
@@ -91,7 +92,9 @@ def merge_facts(
         )
         if (repeated := board.find_repeated(draft)) is not None:
             board.repetitions.append(Repetition(repeated.id, fact))
-        elif not board.is_outdated(fact):
+        elif (later := board.find_later(fact)) is not None:
+            board.add_before(later, fact)
+        else:
             board.add(fact, draft)
     if not board.added and not board.repetitions:
         return FactChanges()
@@ -116,13 +119,17 @@ class _Board:
     """The facts that are current while drafts are added, oldest draft first."""
 
     known: list[Fact]
+    past: list[Fact]
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     repetitions: list[Repetition] = field(default_factory=list)
 
     def current(self) -> Iterator[Fact]:
         facts = (*self.known, *self.added.values())
-        yield from (fact for fact in facts if fact.id not in self.replaced)
+        yield from (fact for fact in facts if self._successor(fact) is None)
+
+    def _successor(self, fact: Fact) -> str | None:
+        return self.replaced.get(fact.id, fact.superseded_by)
 
     def find_repeated(self, draft: FactDraft) -> Fact | None:
         """Return the current fact that says the same; one that is to be replaced, word for word."""
@@ -134,12 +141,31 @@ class _Board:
         )
         return next(same, None)
 
-    def is_outdated(self, fact: Fact) -> bool:
-        """Return whether a current fact that was said later has another value of the same thing."""
-        return any(
-            known.valid_from > fact.valid_from and _is_other_value(known, fact)
+    def find_later(self, fact: Fact) -> Fact | None:
+        """Return a current fact that was said later and has another value of the same thing."""
+        later = (
+            known
             for known in self.current()
+            if known.valid_from > fact.valid_from and _is_other_value(known, fact)
         )
+        return next(later, None)
+
+    def add_before(self, later: Fact, fact: Fact) -> None:
+        """Add a fact that a later one has replaced, after those that were said before it."""
+        facts = (*self.known, *self.past, *self.added.values())
+        while True:
+            replaced = [old for old in facts if self._successor(old) == later.id]
+            same = next((old for old in replaced if _same(old.summary, fact.summary)), None)
+            if same is not None:
+                self.repetitions.append(Repetition(same.id, fact))
+                return
+            values = [old for old in replaced if _is_other_value(fact, old)]
+            between = [old for old in values if old.valid_from > fact.valid_from]
+            if not between:
+                break
+            later = min(between, key=lambda old: old.valid_from)
+        self.replaced |= dict.fromkeys((old.id for old in values), fact.id)
+        self.added[fact.id] = replace(fact, valid_to=later.valid_from, superseded_by=later.id)
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact, which may replace known ones and earlier ones of the same drafts."""

@@ -77,7 +77,8 @@ class Repetition(NamedTuple):
 class FactChanges:
     """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones.
 
-    A new one may be replaced by a later one in `facts`. `repetitions` are of known or new facts.
+    A new one may be replaced by a later one in `facts`, and one of the past names its successor: it
+    replaces those that this one had replaced. `repetitions` are of known or new facts.
     `newest` is the id of the newest current fact that they were compared with, "" if there was
     none: a store writes nothing if the owner has another by then. None: it does not matter.
     """

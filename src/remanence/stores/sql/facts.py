@@ -123,6 +123,8 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
     owner_key = _create_key(connection, owner)
     saved: dict[str, Fact] = {}
     for fact in changes.facts:
+        if later := saved.get(fact.superseded_by or ""):
+            fact = replace(fact, superseded_by=later.id)  # noqa: PLW2901 - one with the words of another
         saved[fact.id] = new = _insert(connection, owner_key, fact)
         for old_id, new_id in changes.replaced.items():
             old = saved.get(old_id)
@@ -142,14 +144,18 @@ def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -
         current = of_owner(connection, owner, limit=1)
         if changes.newest != "".join(fact.id for fact in current):
             return False
-    new = {fact.id for fact in changes.facts}
-    repeated = {repetition.repeats for repetition in changes.repetitions} - new
-    replaced = changes.replaced.keys() - new
-    known = {id_: one(connection, owner, id_) for id_ in replaced | repeated}
-    return all(
-        fact is not None and (id_ not in replaced or fact.valid_to is None)
-        for id_, fact in known.items()
-    )
+    new = {fact.id: fact.superseded_by for fact in changes.facts}
+    later = {*new.values()} - {None}
+    repeated = {repetition.repeats for repetition in changes.repetitions}
+    others = (changes.replaced.keys() | repeated | later) - new.keys()
+    known = {id_: one(connection, owner, id_) for id_ in others if id_ is not None}
+    for id_, fact in known.items():
+        successor = changes.replaced.get(id_)
+        while successor in new:
+            successor = new[successor]
+        if fact is None or (id_ in changes.replaced and fact.superseded_by != successor):
+            return False
+    return True
 
 
 def commit(

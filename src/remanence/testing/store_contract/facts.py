@@ -85,6 +85,24 @@ class FactContract(Handles):
         assert await store.save_facts(new(fact("f3", "lives in Bonn"), f1="f3")) is None
         assert [f.id for f in await store.facts(ANA)] == ["f2"]
 
+    async def test_a_fact_that_was_said_between_two_takes_its_place_between_them(
+        self, store: Store
+    ) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome", valid_from=at(1))))
+        await store.save_facts(new(fact("f2", "lives in Oslo", valid_from=at(9)), f1="f2"))
+        bern = fact("f3", "lives in Bern", valid_from=at(5), valid_to=at(9), superseded_by="f2")
+
+        assert await store.save_facts(new(bern, f1="f3")) == (bern,)
+
+        history = {each.id: each for each in await store.facts(ANA, history=True)}
+        assert (history["f1"].valid_to, history["f1"].superseded_by) == (at(5), "f3")
+        assert [each.id for each in await store.facts(ANA)] == ["f2"]
+        assert await store.search_facts(ANA, "Bern", limit=5) == ()
+        late = fact("f4", "lives in Bonn", valid_to=at(9), superseded_by="f2")
+        assert await store.save_facts(new(late, f1="f4")) is None
+        gone = fact("f5", "lives in Kyiv", valid_to=at(9), superseded_by="gone")
+        assert await store.save_facts(new(gone)) is None
+
     async def test_a_fact_may_be_replaced_by_another_new_one(self, store: Store) -> None:
         await store.save_facts(new(fact("f1", "lives in Rome")))
         oslo, bern = fact("f2", "lives in Oslo"), fact("f3", "lives in Bern", valid_from=at(9))
