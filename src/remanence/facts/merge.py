@@ -68,8 +68,9 @@ def merge_facts(
     """Return the new facts in *drafts*, and the facts of *known*, newest first, that they replace.
 
     A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
-    replaces it takes its place among those of *past* that this one had replaced. A draft replaces a fact that it retracts, or that has another
-    value for the same thing, such as another home or favourite colour.
+    replaces it takes its place among those of *past* that this one had replaced. A draft replaces
+    a fact that it retracts, or that has another value for the same thing, such as another home or
+    favourite colour.
     """
     now = clock.now()
     board = _Board(list(known), [fact for fact in past if fact.valid_to is not None])
