@@ -409,6 +409,51 @@ async def test_a_spoken_answer_that_comes_back_by_its_id_is_the_same(
     }
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_of_a_tool_of_the_provider_is_the_same_with_its_fields_sorted(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
+) -> None:
+    """As the official clients for Python sort them; one of Anthropic may end before its result."""
+    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"q": "9"}}
+    whole = {"type": "message", "role": "assistant", "content": [search]}
+    start = {"type": "content_block_start", "index": 0, "content_block": {**search, "input": {}}}
+    delta = {"type": "input_json_delta", "partial_json": '{"q": "9"}'}
+    events = [
+        start,
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "message_stop"},
+    ]
+    documents = events if stream else [whole]
+    upstream.script(Raw(tuple(map(json.dumps, documents))), Reply("At nine."), Reply("Yes."))
+    history = [user("When?")]
+    await ask(proxy, MESSAGES, history, stream=stream)
+    history.append(assistant([dict(sorted(search.items()))]))
+    await ask(proxy, MESSAGES, history, stream=stream)
+    history += [assistant("At nine."), user("Sure?")]
+    await ask(proxy, MESSAGES, history, stream=stream)
+
+    (tape,) = (await tapes(memory)).values()
+    assert [text for text in tape if "nine" in text or text.startswith("user")] == [
+        "user: When?", "assistant: At nine.", "user: Sure?",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("resent", ["sorted", "with another field"])
+async def test_an_answer_that_is_an_item_of_the_provider_is_the_same_with_other_fields(
+    proxy: Client, upstream: ModelServer, memory: Memory, resent: str
+) -> None:
+    image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "aWk="}
+    response = {"status": "completed", "output": [image]}
+    upstream.script(Raw((json.dumps(response),)), Reply("Yes."))
+    history = [user("Draw a boat.")]
+    await ask(proxy, RESPONSES, history)
+    image = dict(sorted(image.items())) if resent == "sorted" else {**image, "size": "auto"}
+    await ask(proxy, RESPONSES, [*history, image, user("A red one?")])
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 4
+
+
 async def test_a_streamed_refusal_is_stored(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

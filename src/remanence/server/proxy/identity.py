@@ -8,6 +8,7 @@ from itertools import groupby
 
 from remanence.types import Message
 from remanence.wire.content import is_reasoning
+from remanence.wire.json_value import dumps
 from remanence.wire.parts import (
     FilePart,
     ImagePart,
@@ -30,9 +31,10 @@ def key_of(message: Message) -> str:
     """Return the same text for a message and the copy that a client resends.
 
     Tool calls and results count by their ids alone, as clients shorten old results and fill in the
-    text beside a call, and so do spoken answers, as clients resend nothing else; texts without the
-    space around them, however they are divided; reasoning not at all, as clients drop it; unknown
-    fields only where there is nothing else, as clients add some.
+    text beside a call, and so do spoken answers, as clients resend nothing else, and calls that the
+    provider makes itself, as clients sort and add fields; texts without the space around them,
+    however they are divided; reasoning not at all, as clients drop it; unknown fields only where
+    there is nothing else, as clients add some.
     """
     calls = [part for part in message.content if isinstance(part, ToolCallPart)]
     keys = _keys(calls) or _spoken_keys(message.content) or _inside_keys(message.content)
@@ -148,9 +150,10 @@ def _part_key(part: Part) -> list[str]:
         case FilePart(data=data, url=url, file_id=file_id):
             source = data or url or file_id or ""
             return ["data", hashlib.sha256(source.encode()).hexdigest()]
-        case OtherPart(raw=raw, value=value):
-            called = value.get("call_id") or value.get("tool_use_id")
-            return ["other", part.type, called] if isinstance(called, str) else ["other", raw]
+        case OtherPart(value=value):
+            ids = [value.get(field) for field in ("call_id", "tool_use_id", "id")]
+            known = next((id_ for id_ in ids if isinstance(id_, str) and id_), None)
+            return ["other", part.type, known or dumps(value, sort_keys=True)]
 
 
 def _is_media(part: Part) -> bool:
