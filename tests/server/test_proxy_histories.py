@@ -253,6 +253,16 @@ async def test_an_edited_history_that_loses_its_beginning_stays_on_its_branch(
     assert lengths == {"trip": 24, "trip~1": 28}
 
 
+async def ask_for_pier(
+    proxy: Client, upstream: ModelServer, history: list[Any], number: int
+) -> list[Any]:
+    """Hold one more turn of a history, and return the messages that the provider got."""
+    upstream.script(Reply(f"Pier {number}."))
+    await ask(proxy, CHAT, [*history, user("And now?")])
+    history += [user("And now?"), assistant(f"Pier {number}.")]
+    return list(upstream.received[-1].body["messages"])
+
+
 async def test_a_message_that_a_client_changes_with_each_request_makes_one_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
@@ -260,10 +270,7 @@ async def test_a_message_that_a_client_changes_with_each_request_makes_one_branc
     history = await talk(proxy, upstream, memory, 12)
     for number in range(5):
         history[2] = user(f"There are {number} boats.")
-        upstream.script(Reply(f"Pier {number}."))
-        await ask(proxy, CHAT, [*history, user("And now?")])
-        assert history[2] in upstream.received[-1].body["messages"]
-        history += [user("And now?"), assistant(f"Pier {number}.")]
+        assert history[2] in await ask_for_pier(proxy, upstream, history, number)
 
     assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {
         "trip": 24,
@@ -278,10 +285,8 @@ async def test_a_first_message_that_changes_with_each_request_makes_no_branch(
     history = await talk(proxy, upstream, memory, 12)
     for number in range(3):
         history[0] = user(f"It is {number} o'clock.")
-        upstream.script(Reply(f"Pier {number}."))
-        await ask(proxy, CHAT, [*history, user("And now?")])
-        assert upstream.received[-1].body["messages"].count(history[0]) == 1
-        history += [user("And now?"), assistant(f"Pier {number}.")]
+        sent = await ask_for_pier(proxy, upstream, history, number)
+        assert sent.count(history[0]) == 1
 
     assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {"trip": 30}
 

@@ -23,6 +23,23 @@ def count(message: Message) -> int:
     return sum(len(part.text) for part in message.content if hasattr(part, "text")) // 4 + 1
 
 
+def fitted_tape(
+    sizes: list[int], budget: int, keep_last: int
+) -> tuple[FittedTail, set[int], set[int]]:
+    """Fit a tape of these sizes; return the tail with the seqs that it shows and those it names."""
+    fitted = fit_tail(
+        tape(sizes),
+        first_seq=1,
+        last_sum_tokens=sum(sizes),
+        budget=budget,
+        keep_last=keep_last,
+        count=count,
+    )
+    raw = {message.seq for message in fitted.messages}
+    named = {seq for gap in fitted.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+    return fitted, raw, named
+
+
 def test_a_tail_that_fits_is_not_touched() -> None:
     messages = tape([10] * 5)
     fitted = fit_tail(
@@ -102,17 +119,8 @@ def test_a_large_tool_call_stays_valid_json_when_it_is_shortened() -> None:
 def test_every_message_is_raw_or_named_and_the_newest_are_there(
     sizes: list[int], budget: int, keep_last: int
 ) -> None:
-    messages = tape(sizes)
-    fitted = fit_tail(
-        messages,
-        first_seq=1,
-        last_sum_tokens=sum(sizes),
-        budget=budget,
-        keep_last=keep_last,
-        count=count,
-    )
-    raw = {message.seq for message in fitted.messages}
-    named = {seq for gap in fitted.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+    fitted, raw, named = fitted_tape(sizes, budget, keep_last)
+
     assert raw | named == set(range(1, len(sizes) + 1))
     assert set(range(max(1, len(sizes) - keep_last + 1), len(sizes) + 1)) <= raw
     assert len(sizes) in raw
@@ -127,16 +135,7 @@ def test_every_message_is_raw_or_named_and_the_newest_are_there(
 def test_the_newest_messages_fit_however_many_are_to_be_kept(
     sizes: list[int], budget: int, keep_last: int
 ) -> None:
-    fitted = fit_tail(
-        tape(sizes),
-        first_seq=1,
-        last_sum_tokens=sum(sizes),
-        budget=budget,
-        keep_last=keep_last,
-        count=count,
-    )
-    raw = {message.seq for message in fitted.messages}
-    named = {seq for gap in fitted.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+    fitted, raw, named = fitted_tape(sizes, budget, keep_last)
 
     assert raw | named == set(range(1, len(sizes) + 1))
     assert max(raw) == len(sizes)
