@@ -287,11 +287,7 @@ def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new
         again = REPETITIONS.decode(row, tenant=new.tenant, user=new.user)
         _repeat(connection, owner_key, written, again)
     start = encode_instant(written.valid_from)
-    connection.execute(
-        f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
-        "WHERE owner = ? AND superseded_by = ?",
-        (written.id, start, start, owner_key, fact_id),
-    )
+    _take_over(connection, owner_key, fact_id, written.id, start)
 
 
 def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
@@ -302,12 +298,18 @@ def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> 
         (key,),
     ).fetchone()
     if later is not None:
-        later_id, start = later
-        connection.execute(
-            f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
-            "WHERE owner = ? AND superseded_by = ?",
-            (later_id, start, start, owner_key, fact_id),
-        )
+        _take_over(connection, owner_key, fact_id, *later)
+
+
+def _take_over(
+    connection: Connection, owner_key: int, fact_id: str, new_id: str, start: str
+) -> None:
+    """Have a fact that begins at *start* supersede what another one had superseded."""
+    connection.execute(
+        f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
+        "WHERE owner = ? AND superseded_by = ?",
+        (new_id, start, start, owner_key, fact_id),
+    )
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
