@@ -13,7 +13,7 @@ from remanence.types import Message, Owner
 
 
 async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, None]:
-    """Yield a line for each conversation, message, segment, fact, repetition, total and file."""
+    """Yield a line for each conversation, message, segment, fact, repetition, usage and file."""
     yield _line("user", {"tenant": owner.tenant, "user": owner.user, "at": runtime.clock.now()})
     async for ref in conversations_of(runtime, owner):
         state = await runtime.store.state(ref)

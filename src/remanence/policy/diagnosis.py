@@ -106,12 +106,12 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
         level="error" if latched else "warning",
         what=f"{failure.step} failed {_times(failure.failures)}: {cause}",
         remedy="messages stay raw meanwhile; the next try is "
-        f"{'with the next message' if latched else next_at}: {_cure(failure)}; "
+        f"{'with the next message' if latched else next_at}: {_remedy(failure)}; "
         "flush(retry=True) tries at once",
     )
 
 
-def _cure(failure: Failure) -> str:
+def _remedy(failure: Failure) -> str:
     """Return what to do about the part that failed."""
     if failure.reason == "store":
         return "check the database"
