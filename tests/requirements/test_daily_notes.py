@@ -434,6 +434,25 @@ async def test_a_consolidation_that_waits_while_its_user_is_forgotten_does_nothi
     assert names(tmp_path) == []
 
 
+async def test_a_consolidation_that_makes_the_lock_of_a_forgotten_user_anew_deletes_it(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock) as memory, asyncio.timeout(60):
+        await write_days(memory, clock, 3)
+        held = Lock(folder / LOCK_FILE)
+        assert held.take()
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(memory.consolidate(user="ana"))
+            await asyncio.wait([waiting], timeout=0.3)
+            for file in folder.iterdir():
+                file.unlink()
+            held.close()
+
+    assert names(tmp_path) == []
+
+
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     folder = tmp_path / "default" / "ana"

@@ -151,7 +151,10 @@ class DailyNotes:
 
     @in_thread
     def _delete_folders(self, owner: Owner) -> None:
+        """Delete the folders of a user who has no file, as a wait for a lock makes its file anew."""
         folder = self._folder(owner)
+        if self._files(owner):
+            return
         with contextlib.suppress(OSError):  # Windows keeps the file of a lock that is held
             remove(folder / LOCK_FILE)
         for emptied in (folder / "archive", folder, folder.parent):
@@ -195,6 +198,7 @@ class DailyNotes:
             with contextlib.closing(lock):
                 for day in days:
                     facts += await self._consolidate_day(folder, day, owner)
+                await self._delete_folders(owner)
         memory_file = folder / MEMORY_FILE
         if signature == "edited":
             telemetry.memory_file_edited(str(memory_file))
