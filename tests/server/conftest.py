@@ -134,7 +134,7 @@ async def served(app: ASGIApp) -> AsyncIterator[Client]:
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listening]), name="server")
             try:
-                async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+                async with httpx2.AsyncClient(base_url=url, timeout=60, verify=False) as http:
                     if isinstance(app, FastAPI) and app.openapi_url:
                         http.event_hooks["response"].append(partial(require_declared, app))
                     yield Client(http)
