@@ -26,8 +26,9 @@ def load(package: str) -> tuple[Migration, ...]:
     )
 
 
+@cache
 def installed_version() -> str:
-    """Return the version of this package."""
+    """Return the version of this package; read its metadata once."""
     try:
         return metadata.version("remanence")
     except metadata.PackageNotFoundError:  # a checkout that is only on the path
