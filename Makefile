@@ -20,6 +20,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest
 PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sort
 
+# The tests start many processes, which would compile the package each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test requirements check format lint layers types docs wheel crash load clients chaos fuzz mutate bench fmt coverage constraints clean
