@@ -64,7 +64,7 @@ async def grown(chat: Conversation, messages: Iterable[Message]) -> None:
 def said(tokens: int, *, counter: str, number: int = 0, role: str = "user") -> Message:
     """A message of exactly *tokens* by the rule of a preset."""
     characters = int(MESSAGE_CHARACTERS[counter] * (tokens - FRAME_TOKENS[counter]))
-    text = f"{number} ".ljust(characters, "x")[:characters]
+    text = f"{number} {'text ' * (characters // 5)}".ljust(characters)[:characters]
     return Message.user(text) if role == "user" else Message.assistant(text)
 
 

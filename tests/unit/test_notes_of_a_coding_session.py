@@ -1,5 +1,6 @@
 """Notes of a long coding session with tool output: what the user lays down stays in them."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,16 +56,19 @@ def _session() -> list[Message]:
     ]
 
 
-@pytest.fixture
-async def segments() -> tuple[Segment, ...]:
-    async with Memory.open("sqlite:///:memory:", policy=Policy.default()) as memory:
-        chat = memory.conversation("coding")
-        await chat.append(*_session())
-        await chat.flush(everything=True)
-        return (*await chat.reflections(), *await chat.observations())
+@pytest.fixture(scope="module")
+def segments() -> tuple[Segment, ...]:
+    async def written() -> tuple[Segment, ...]:
+        async with Memory.open("sqlite:///:memory:", policy=Policy.default()) as memory:
+            chat = memory.conversation("coding")
+            await chat.append(*_session())
+            await chat.flush(everything=True)
+            return (*await chat.reflections(), *await chat.observations())
+
+    return asyncio.run(written())
 
 
-async def test_what_the_user_lays_down_survives_reflection(segments: tuple[Segment, ...]) -> None:
+def test_what_the_user_lays_down_survives_reflection(segments: tuple[Segment, ...]) -> None:
     texts = [note.text for segment in segments for note in segment.notes]
     lost = [
         said
@@ -75,7 +79,7 @@ async def test_what_the_user_lays_down_survives_reflection(segments: tuple[Segme
     assert lost == []
 
 
-async def test_output_of_tools_is_a_small_share_of_the_notes(segments: tuple[Segment, ...]) -> None:
+def test_output_of_tools_is_a_small_share_of_the_notes(segments: tuple[Segment, ...]) -> None:
     notes = [note for segment in segments for note in segment.notes]
     total = sum(count_utf8_tokens(note.text) for note in notes)
     output = sum(count_utf8_tokens(note.text) for note in notes if note.speaker == "tool")

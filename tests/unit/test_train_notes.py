@@ -1,26 +1,46 @@
 """The script that fits the learned scores, beside the code that ships."""
 
-import pytest
-
-pytest.importorskip("sklearn", reason="needs remanence[dev]")
+from importlib import import_module
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
-from tools import notes_corpus, train_notes, train_statements
+import pytest
+from tools import notes_corpus
 
 from remanence.observers.learned.statements import statement_scorer
 from remanence.observers.learned.weights import load
 
+Corpus: TypeAlias = list[list[notes_corpus.Sentence]]
 
-def test_the_script_computes_the_scores_that_the_package_gives() -> None:
-    units, weights = train_notes.conversations(held=False)[:6], load()
+
+@pytest.fixture(scope="module")
+def train_notes() -> ModuleType:
+    pytest.importorskip("sklearn", reason="needs remanence[dev]")
+    return import_module("tools.train_notes")
+
+
+@pytest.fixture(scope="module")
+def fitted(train_notes: ModuleType) -> Corpus:
+    units: Corpus = train_notes.conversations(held=False)
+    return units
+
+
+def test_the_script_computes_the_scores_that_the_package_gives(
+    train_notes: ModuleType, fitted: Corpus
+) -> None:
+    units, weights = fitted[:6], load()
 
     expected = train_notes.predict(weights, train_notes.matrix_of(train_notes.lines_of(units)))
 
     assert train_notes.scores_of(weights, units) == pytest.approx(expected, abs=0.001)
 
 
-def test_the_script_for_statements_computes_the_scores_that_the_package_gives() -> None:
-    found = train_statements.examples(train_notes.conversations(held=False)[:6])
+def test_the_script_for_statements_computes_the_scores_that_the_package_gives(
+    train_notes: ModuleType, fitted: Corpus
+) -> None:
+    train_statements = import_module("tools.train_statements")
+    found = train_statements.examples(fitted[:6])
     scorer = statement_scorer()
 
     expected = train_notes.predict(scorer.weights, train_statements.Data(found).inputs)
@@ -29,7 +49,7 @@ def test_the_script_for_statements_computes_the_scores_that_the_package_gives() 
     assert scores == pytest.approx(expected, abs=0.001)
 
 
-def test_the_weights_have_the_heads_that_the_script_fits() -> None:
+def test_the_weights_have_the_heads_that_the_script_fits(train_notes: ModuleType) -> None:
     weights = load()
 
     assert weights.heads == tuple(train_notes.HEADS)
@@ -37,12 +57,9 @@ def test_the_weights_have_the_heads_that_the_script_fits() -> None:
     assert weights.strict.keys() <= set(weights.heads)
 
 
-def test_no_sentence_that_is_set_aside_is_fitted() -> None:
-    fitted = {notes_corpus.unit(unit[0]) for unit in train_notes.conversations(held=False)}
+def test_no_sentence_that_is_set_aside_is_fitted(train_notes: ModuleType, fitted: Corpus) -> None:
+    units = {notes_corpus.unit(unit[0]) for unit in fitted}
     apart = {notes_corpus.unit(unit[0]) for unit in train_notes.conversations(held=True)}
 
-    assert fitted.isdisjoint(apart)
-    assert not any(
-        unit[0].register in notes_corpus.UNSEEN_REGISTERS
-        for unit in train_notes.conversations(held=False)
-    )
+    assert units.isdisjoint(apart)
+    assert not any(unit[0].register in notes_corpus.UNSEEN_REGISTERS for unit in fitted)
