@@ -42,7 +42,7 @@ async def call_client(options: ModelOptions) -> AsyncIterator[httpx2.AsyncClient
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Load the certificates once: that takes longer than opening a connection."""
     return httpx2.create_ssl_context()
 
@@ -68,7 +68,7 @@ class BoundedClient(httpx2.AsyncClient):
 
     def __init__(self, seconds: float) -> None:
         timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
-        super().__init__(timeout=timeout, verify=_tls(), mounts=_DIRECT, limits=_KEPT)
+        super().__init__(timeout=timeout, verify=tls_context(), mounts=_DIRECT, limits=_KEPT)
         self._seconds = seconds
 
     async def send(

@@ -71,6 +71,7 @@ async def serve(
     config = uvicorn.Config(
         app,
         http=protocol,
+        ws="none",
         lifespan="off",
         log_config=None,  # the program's own handlers get its warnings
         log_level="warning",

@@ -19,6 +19,7 @@ from remanence.clock import Clock
 from remanence.errors import InvalidArgument
 from remanence.http.documents import EVENT
 from remanence.memory import Memory
+from remanence.providers.clients import tls_context
 from remanence.types import Event
 
 _PREFIX: Final = "whsec_"
@@ -80,7 +81,9 @@ async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncItera
     database keeps how far each URL has got.
     """
     async with (
-        httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client,
+        httpx2.AsyncClient(
+            timeout=TIMEOUT_SECONDS, verify=tls_context(), follow_redirects=False
+        ) as client,
         Background() as background,
     ):
         for webhook in webhooks:

@@ -14,6 +14,7 @@ from starlette.types import Send
 
 from remanence.errors import Closed
 from remanence.memory import Memory
+from remanence.providers.clients import tls_context
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
@@ -238,7 +239,9 @@ def _failure_logged() -> Iterator[None]:
 
 def _open_client(seconds: float) -> httpx2.AsyncClient:
     timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
-    return httpx2.AsyncClient(timeout=timeout, limits=_KEPT, follow_redirects=False)
+    return httpx2.AsyncClient(
+        timeout=timeout, verify=tls_context(), limits=_KEPT, follow_redirects=False
+    )
 
 
 def _headers_to_send(request: Request, credential: Credential | None) -> list[tuple[str, str]]:
