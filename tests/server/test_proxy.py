@@ -27,6 +27,7 @@ from remanence.server.proxy.naming import conversation_of
 from remanence.testing.models import ScriptedModel
 
 NAMED = {"x-remanence-conversation": "trip"}
+KEY = {"authorization": "Bearer key-of-a"}
 TOOLS: list[Any] = [{"name": "find", "input_schema": {"type": "object"}}]
 LONG = "The boat to the island leaves from pier {0} and takes {0} minutes in good weather. "
 
@@ -208,6 +209,13 @@ async def test_responses_get_notes_and_the_clients_own_items(
         {"previous_response_id": "resp_1", "input": "And the seat?"},
         {"conversation": "conv_1", "input": "And the seat?"},
         {"input": [{"type": "item_reference", "id": "msg_1"}]},
+        {
+            "input": [
+                {"role": "user", "content": "Which gate?"},
+                {"type": "item_reference", "id": "msg_1"},
+                {"role": "user", "content": "And the seat?"},
+            ]
+        },
     ],
 )
 async def test_a_conversation_that_is_with_the_provider_stays_there(
@@ -219,6 +227,54 @@ async def test_a_conversation_that_is_with_the_provider_stays_there(
     assert "is with the provider" in response.headers["x-remanence-memory"]
     assert upstream.received[0].body == {"model": "m", **fields}
     assert await memory.conversations() == ()
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_items_that_a_client_refers_to_are_those_of_the_tape(
+    memory: Memory, upstream: ModelServer, *, named: bool
+) -> None:
+    """As the AI SDK does, in a loop with tools; the server is restarted in between."""
+    turns, items = 12, []
+    app = dict[str, Any](openai_url=upstream.url, recognize=True)
+    for number in range(turns):
+        async with served(create_app(memory, **app)) as proxy:
+            items.append(user(LONG.format(number) * 2))
+            call = Call(f"call{number}", "find", {"n": number})
+            upstream.script(Reply("I look.", id=f"call{number}", calls=(call,)))
+            items += await references_of_answer(proxy, items, named=named)
+            result = {"call_id": f"call{number}", "output": "open"}
+            items.append({"type": "function_call_output", **result})
+            upstream.script(Reply(f"Pier {number} is open.", id=f"answer{number}"))
+            items += await references_of_answer(proxy, items, named=named)
+        await observe_all(memory)
+    told, *sent = upstream.received[-1].body["input"]
+    assert "pier" in told["content"]
+    assert len([item for item in sent if item in items]) == len(sent) - 1  # with what was recalled
+    assert len(sent) < 30 < len(items)
+    texts = [[LONG.format(n) * 2, "I look.", "", f"Pier {n} is open."] for n in range(turns)]
+    assert await only_tape(memory) == [text for turn in texts for text in turn]
+
+
+async def test_an_item_that_was_forgotten_is_not_kept_again(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    items: list[Any] = [user("Which gate?")]
+    upstream.script(Reply("Gate B42.", id="1"), Reply("Seat 14C.", id="2"))
+    items += await references_of_answer(proxy, items)
+    items.append(user("And the seat?"))
+    items += await references_of_answer(proxy, items)
+    (state,) = await memory.conversations()
+    conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+    await conversation.forget(*[m.id or "" for m in await conversation.messages() if m.seq == 2])
+
+    items.append(user("Thanks."))
+    upstream.script(Reply("Welcome."))
+    response = await proxy.http.post(
+        "openai/v1/responses", json={"model": "m", "input": items}, headers=NAMED | KEY
+    )
+    assert "is with the provider" in response.headers["x-remanence-memory"]
+    assert upstream.received[-1].body["input"] == items
+    assert not any("B42" in text for tape in (await all_tapes(memory)).values() for text in tape)
 
 
 async def test_an_edited_history_is_a_conversation_of_its_own(
@@ -861,6 +917,20 @@ async def ask_responses(client: openai.AsyncOpenAI, items: list[Any]) -> list[An
     async with client.responses.stream(model="gpt-5", input=items, extra_headers=NAMED) as stream:
         answer = await stream.get_final_response()
     return [item.to_dict(exclude_none=True) for item in answer.output]
+
+
+async def references_of_answer(
+    proxy: Client, items: list[Any], *, named: bool = True
+) -> list[dict[str, Any]]:
+    """Ask, with the memory on; the client then refers to the items of the answer."""
+    response = await proxy.http.post(
+        "openai/v1/responses",
+        json={"model": "gpt-5", "input": items},
+        headers=KEY | (NAMED if named else {}),
+    )
+    assert response.headers["x-remanence-memory"] == "on"
+    assert response.is_success, response.text
+    return [{"type": "item_reference", "id": item["id"]} for item in response.json()["output"]]
 
 
 def with_breakpoints(history: list[dict[str, Any]]) -> list[Any]:

@@ -253,7 +253,11 @@ class OpenAI:
 
 
 class OpenAIResponses(OpenAI):
-    """OpenAI Responses: the whole conversation in each request."""
+    """OpenAI Responses: the whole conversation in each request, with references to its items."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: dict[str, Body] = {}
 
     def problem(self, body: Body) -> str | None:
         items = body.get("input") or []
@@ -261,6 +265,10 @@ class OpenAIResponses(OpenAI):
             return None
         if not items or body.get("previous_response_id"):
             return "input: there are no items, or there is no such response"
+        ids = [item["id"] for item in items if item.get("type") == "item_reference"]
+        if unknown := [id_ for id_ in ids if id_ not in self._items]:
+            return f"Item with id '{unknown[0]}' not found."
+        items = [self._items.get(item.get("id"), item) for item in items]
         return _unpaired(
             [item["call_id"] for item in items if item.get("type") == "function_call"],
             [item["call_id"] for item in items if item.get("type") == "function_call_output"],
@@ -272,6 +280,7 @@ class OpenAIResponses(OpenAI):
         output: list[Body] = [_reasoning(reply)] if reply.thinking else []
         output += [{"id": f"msg_{reply.id}", **said}] if reply.text else []
         output += [_function_call(call) for call in reply.calls]
+        self._items |= {item["id"]: item for item in output}
         words = _words(json.dumps(body["input"]))
         usage = {
             "input_tokens": words,

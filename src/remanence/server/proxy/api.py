@@ -1,6 +1,6 @@
 """The parts of a provider's API that a proxy has to know."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
@@ -69,17 +69,27 @@ def list_of_objects(value: object) -> list[JsonObject]:
     return value
 
 
-def read_units(api: ProxiedAPI, objects: Sequence[JsonObject]) -> list[Unit]:
+def is_reference(one: JsonObject) -> bool:
+    """Return whether an object stands for an item of Responses, of which it has the id alone."""
+    return one.get("type") == "item_reference"
+
+
+def read_units(
+    api: ProxiedAPI, objects: Sequence[JsonObject], items: Mapping[str, JsonObject] | None = None
+) -> list[Unit]:
     """Read a conversation: no message is empty or a prompt, no two successive ones are answers.
 
+    References to *items*, by id, are read as these.
+
     Raises:
-        InvalidMessage: an object is not of this API.
+        InvalidMessage: an object is not of this API, or refers to an unknown item.
     """
-    units = [
+    units: list[Unit] = []
+    for one in objects:
+        meant = (items or {}).get(str(one.get("id")), one) if is_reference(one) else one
         # A prompt is never noted, and clients move it and change it with each request.
-        Unit(_EMPTY if one.get("role") in PROMPT_ROLES else api.read(_storable(one)), (one,))
-        for one in objects
-    ]
+        is_prompt = meant.get("role") in PROMPT_ROLES
+        units.append(Unit(_EMPTY if is_prompt else api.read(_storable(meant)), (one,)))
     return _join_answers(_without_empty(units))
 
 

@@ -125,8 +125,7 @@ class Histories:
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
         for number in range(_MAX_BRANCHES):
-            branch_id = f"{name.conversation}~{number}" if number else name.conversation
-            tape = await self._read(name, branch_id)
+            tape = await self._read(name, name.tape(number))
             if not tape.last_seq:
                 break
             if tape.last_id in lengths:

@@ -42,6 +42,10 @@ class Name:
     conversation: str
     user: str | None = None
 
+    def tape(self, branch: int) -> str:
+        """Return the id of a tape of the conversation; branch 0 is its first."""
+        return f"{self.conversation}~{branch}" if branch else self.conversation
+
 
 def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
     """Return the conversation that a request belongs to; None if it names none.

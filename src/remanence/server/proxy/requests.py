@@ -11,9 +11,10 @@ from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.api import ProxiedAPI, Unit, read_units, with_text
+from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain
+from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
 from remanence.wire.boundaries import groups
@@ -65,6 +66,7 @@ class Requests:
     def __init__(self, memory: Memory, *, recognize: bool) -> None:
         self._recognize = recognize
         self._histories = Histories(memory)
+        self._items = Items(memory)
         self._volatile: Recent[ConversationRef, tuple[int, str]] = Recent(_KEPT)
 
     async def prepare(
@@ -105,17 +107,21 @@ class Requests:
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
-        units = read_units(api, own)
-        messages = [unit.message for unit in units]
-        if not messages:
+        first = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
+        units = read_units(api, own[:first] or own)
+        if not units:
             raise UnknownHistory("it has no messages")
+        # Conversations that begin alike are branches of one name, as an edited history is.
+        begin = next(chain([units[0].message]))
+        name = name_of(headers, conversation or f"begins-{begin}", tenant)
+        if first < len(own):
+            units = read_units(api, own, await self._items.of(name, api))
+        messages = [unit.message for unit in units]
         for field in _OUTPUT_LIMITS:
             if isinstance(most := body.get(field), int) and most <= _SIDE_TOKENS:
                 raise UnknownHistory(f"{field}={most} leaves no room for an answer, as in a probe")
         if compacts(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
-        # Conversations that begin alike are branches of one name, as an edited history is.
-        name = name_of(headers, conversation or f"begins-{next(chain(messages))}", tenant)
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
         stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
         if not stored.length:

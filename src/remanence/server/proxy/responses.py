@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Sequence
 
 from remanence.errors import InvalidMessage
-from remanence.server.proxy.api import list_of_objects
+from remanence.server.proxy.api import is_reference, list_of_objects
 from remanence.server.proxy.openai import OpenAIAPI
 from remanence.types import Message
 from remanence.wire import responses
@@ -45,11 +45,11 @@ class OpenAIResponses(OpenAIAPI):
         value = body.get("input")
         if isinstance(value, str):
             body = {"input": [{"role": "user", "content": value}]}
-        elif any(item.get("type") == "item_reference" for item in list_of_objects(value)):
-            raise InvalidMessage("an item of the conversation is with the provider")
         return super().split(body)
 
     def read(self, one: JsonObject) -> Message:
+        if is_reference(one):
+            raise InvalidMessage("an item of the conversation is with the provider")
         (message,) = Message.from_openai_responses([one])
         return message
 

@@ -1,0 +1,60 @@
+"""Items of Responses that a client refers to by id, as the provider keeps them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from remanence.memory import Memory
+from remanence.recent import Recent
+from remanence.server.proxy.api import ProxiedAPI
+from remanence.server.proxy.naming import Name
+from remanence.types import ConversationRef
+from remanence.wire.json_value import JsonObject
+
+_KEPT_TAPES: Final = 200
+_PAGE: Final = 500
+
+
+@dataclass(slots=True)
+class _OfTape:
+    """The items of a tape up to a seq, by id; another *life* has others, as after an erasure."""
+
+    life: tuple[int, int]
+    last_seq: int = 0
+    items: dict[str, JsonObject] = field(default_factory=dict)
+
+
+class Items:
+    """Finds the items of conversations on their tapes."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._tapes: Recent[ConversationRef, _OfTape] = Recent(_KEPT_TAPES)
+
+    async def of(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
+        """Return the items of all tapes of a conversation, by id."""
+        items: dict[str, JsonObject] = {}
+        branch = 0
+        while found := await self._read(name, branch, api):
+            items |= found.items
+            branch += 1
+        return items
+
+    async def _read(self, name: Name, branch: int, api: ProxiedAPI) -> _OfTape | None:
+        """Return the items of a tape, None if that is empty; only its new messages are read."""
+        tape = self._memory.conversation(name.tape(branch), user=name.user, tenant=name.tenant)
+        state = await tape.state()
+        if not state.last_seq:
+            return None
+        life = (state.key, state.erasures)
+        known = self._tapes.get(tape.ref)
+        if known is None or known.life != life:
+            known = _OfTape(life)
+        while new := await tape.messages(after=known.last_seq, limit=_PAGE):
+            for one in chain.from_iterable(api.render(message) for message in new):
+                if isinstance(id_ := one.get("id"), str):
+                    known.items[id_] = one
+            known.last_seq = new[-1].seq
+        self._tapes[tape.ref] = known
+        return known
