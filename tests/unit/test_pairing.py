@@ -102,6 +102,13 @@ def test_system_text_in_the_middle_keeps_its_role_or_is_marked() -> None:
     assert kept[2]["content"] == [{"type": "text", "text": "Be brief."}]
 
 
+def test_what_a_system_message_may_not_have_is_told_as_text() -> None:
+    image = ImagePart(url="https://x.test/a.png")
+    messages = [USER, ANSWER, Message(role="system", content=(image,)), USER]
+    kept = anthropic_turns(messages, volatile="", marked=(), system_role=True)
+    assert kept[2]["content"] == [{"type": "text", "text": "[image: https://x.test/a.png]"}]
+
+
 def test_a_late_result_stays_where_it_came_as_text() -> None:
     messages = pair_tool_calls([USER, call("a"), USER, Message.tool("a", "done")])
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "user"]

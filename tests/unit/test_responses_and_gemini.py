@@ -101,6 +101,14 @@ async def test_a_call_of_a_custom_tool_of_chat_completions_is_read_in_plain_text
         assert "[calls sql select 1]" in (await chat.context()).to_text()
 
 
+def test_a_part_of_an_answer_that_is_new_to_us_goes_back_as_it_came() -> None:
+    hologram = {"type": "output_hologram", "depth": 3}
+    (message,) = Message.from_openai_responses([{**SAID, "content": [hologram]}])
+    assert responses.render("assistant", message.content) == [
+        {"role": "assistant", "content": [hologram]}
+    ]
+
+
 @pytest.mark.parametrize("as_dump", [False, True])
 def test_a_response_object_and_its_dump_are_one_message(*, as_dump: bool) -> None:
     response = Response.model_validate(

@@ -23,6 +23,7 @@ from remanence.wire.content import (
     read_fields,
     read_other,
     read_result_parts,
+    replace_media,
     shortest,
     stand_in,
 )
@@ -78,12 +79,17 @@ def render(
         return []
     if role == "user":
         content = put_name_first(content, name)
+    if role == "system" and system_role:  # which takes text alone
+        content = tuple(
+            part if isinstance(part, TextPart) else shown
+            for part in content
+            for shown in replace_media([part])
+        )
     blocks = list(filter(None, map(_render_part, content))) or [_text(NOTHING_READABLE)]
     if role == "assistant":
         return [{"role": role, "content": blocks}]
     if role == "system" and system_role:
-        texts = [block for block in blocks if block["type"] == "text"]
-        return [{"role": "system", "content": texts}]
+        return [{"role": "system", "content": blocks}]
     if role == "system":
         blocks.insert(0, _text(SYSTEM_MARK))
     return [{"role": "user", "content": results_first(blocks)}]

@@ -216,6 +216,8 @@ def _assistant_item(part: Part) -> JsonObject | None:
             return {"type": "function_call", **call, "arguments": part.arguments, **extra}
         case OtherPart(dialect="openai_responses", scope="message"):
             return part.value
+        case OtherPart(dialect="openai_responses", scope="part"):
+            return {"role": "assistant", "content": [part.value]}
         case TextPart(text=text) if not text.strip():
             return None
         case _:
