@@ -23,7 +23,7 @@ from remanence import Memory
 from remanence.errors import InvalidArgument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
-from remanence.server.proxy.naming import conversation_of
+from remanence.server.proxy.naming import conversation_of, name_of
 from remanence.testing.models import ScriptedModel
 
 NAMED = {"x-remanence-conversation": "trip"}
@@ -856,6 +856,7 @@ async def test_conversations_without_names_are_known_by_their_messages(
         ({"x-claude-code-session-id": "s1", "x-claude-code-agent-id": "a"}, {}, "s1:a"),
         ({"session-id": "c1"}, {}, "c1"),
         ({"x-acme-session-id": "z"}, {}, "z"),
+        ({"x-openwebui-chat-id": "w"}, {}, "w"),
         ({"x-remanence-conversation": "ours", "session-id": "c1"}, {}, "ours"),
         ({"x-client-request-id": "r1", "traceparent": "00-1"}, {}, None),
         ({}, {"conversation": {"id": "conv_1"}}, "conv_1"),
@@ -871,6 +872,20 @@ def test_known_clients_name_their_conversation(
     headers: dict[str, str], body: dict[str, object], name: str | None
 ) -> None:
     assert conversation_of(headers, body) == name
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        ({"x-remanence-user": "ana"}, "ana"),
+        ({"x-openwebui-user-id": "u1"}, "u1"),
+        ({"x-remanence-user": "ana", "x-openwebui-user-id": "u1"}, "ana"),
+        ({"x-remanence-user": "", "x-openwebui-user-id": ""}, None),
+        ({"x-openwebui-user-email": "ana@x.test"}, None),
+    ],
+)
+def test_known_clients_name_their_user(headers: dict[str, str], name: str | None) -> None:
+    assert name_of(headers, "trip", None).user == name
 
 
 def user(text: str) -> dict[str, Any]:

@@ -22,7 +22,9 @@ _SESSION_HEADERS: Final = (
     "x-session-id",
     "x-session-affinity",
     "x-grok-conv-id",
+    "x-openwebui-chat-id",
 )
+_USER_HEADERS: Final = (USER, "x-openwebui-user-id")
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
 _CODEX_TURN_HEADER: Final = "x-codex-turn-metadata"
@@ -58,7 +60,7 @@ def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
 
 def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
     """Return the name of a conversation of the client that sent these headers."""
-    user = headers.get(USER) or None
+    user = next((headers[name] for name in _USER_HEADERS if headers.get(name)), None)
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
