@@ -113,6 +113,18 @@ async def test_a_message_that_waits_for_its_answer_is_not_appended_twice(wire: W
         assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
 
 
+async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(wire: Wire) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        first = await chat.send("Hello.", answer_id="a1")
+        again = await chat.send("Hello.", answer_id="a1")
+        other = await chat.send("Hello.", answer_id="a2")
+
+        assert (first.text, again.text, other.text) == ("- noted", "- noted", "- noted")
+        assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
+        assert [total.calls for total in await conversation.usage()] == [2]
+
+
 @pytest.mark.parametrize("again", [None, "Which gate?"])
 async def test_a_run_of_tools_goes_on_where_a_call_failed(wire: Wire, again: str | None) -> None:
     asked: list[object] = []

@@ -140,7 +140,8 @@ class Chat:
 
         For images and files, pass a whole user message as *text*, such as
         `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The
-        answer gets the id *answer_id*; a turn without a text is answered once under it.
+        answer gets the id *answer_id*; under it, the newest turn is answered once, as is one without
+        a text.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.
@@ -220,7 +221,9 @@ class Chat:
                     f"conversation {self.conversation.id!r} has nothing to answer: send a text"
                 )
             question = newest
-        elif message.id is None and newest.answer is None and _is_same(message, newest.message):
+        elif _repeats(message, newest, answer_id):
+            if newest.answer is not None:
+                return newest.answer
             question = newest
         else:
             (kept,) = await self.conversation.append(message, turn=turn)
@@ -355,8 +358,12 @@ def _storable(part: Part) -> Part:
             return part
 
 
-def _is_same(message: Message, kept: Message | None) -> bool:
-    return kept is not None and message.content == kept.content
+def _repeats(message: Message, newest: Question, answer_id: str | None) -> bool:
+    """Return whether a message without an id is the newest question again, for the same answer."""
+    if newest.answer is not None and (answer_id is None or newest.answer.id != answer_id):
+        return False
+    asked = newest.message
+    return message.id is None and asked is not None and message.content == asked.content
 
 
 def _user_message(text: object) -> Message:
