@@ -107,14 +107,14 @@ class Requests:
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
-        first = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
-        units = read_units(api, own[:first] or own)
+        whole = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
+        units = read_units(api, own[:whole] or own)
         if not units:
             raise UnknownHistory("it has no messages")
         # Conversations that begin alike are branches of one name, as an edited history is.
-        begin = next(chain([units[0].message]))
-        name = name_of(headers, conversation or f"begins-{begin}", tenant)
-        if first < len(own):
+        begin = [units[0].message]
+        name = name_of(headers, conversation or f"begins-{next(chain(begin))}", tenant)
+        if whole < len(own):
             units = read_units(api, own, await self._items.of(name, api))
         messages = [unit.message for unit in units]
         for field in _OUTPUT_LIMITS:
