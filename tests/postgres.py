@@ -111,15 +111,26 @@ def url_of(database: str, **changes: str) -> str:
 
 
 def empty(database: str) -> None:
-    """Delete the rows of all tables of a memory, if it has tables."""
-    with psycopg.connect(database, autocommit=True) as connection:
+    """Delete the rows of all tables of a memory, if it has tables.
+
+    TRUNCATE makes new files, which takes thirty times as long for tables of a few rows. In one
+    statement the tables need no order.
+    """
+    with psycopg.connect(database) as connection:
         names = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' "
             "AND tablename != 'schema_migrations'"
         ).fetchall()
         if names:
-            tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in names)
-            connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(tables))
+            deletions = sql.SQL(", ").join(
+                sql.SQL("{0} AS (DELETE FROM {0})").format(sql.Identifier(name))
+                for (name,) in names
+            )
+            connection.execute(sql.SQL("WITH {} SELECT").format(deletions))
+            connection.execute(
+                "SELECT setval(oid, 1, false) FROM pg_class "
+                "WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace"
+            )
 
 
 async def until(condition: Callable[[], bool]) -> None:
