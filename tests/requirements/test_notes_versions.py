@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ async def test_the_log_of_notes_grows_by_one_with_each_observation_and_reflectio
             versions.append(await version(chat))
         commits = (await chat.state()).lock_version
         reflection = (await chat.reflections())[0]
-    with sqlite3.connect(tmp_path / "brain.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "brain.db")) as connection:
         log = connection.execute("SELECT version, lock_version FROM observation_log").fetchall()
         replaced = connection.execute("SELECT replaces_version FROM reflections").fetchall()
 

@@ -5,6 +5,7 @@ import re
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -48,14 +49,14 @@ async def noting() -> AsyncIterator[ModelServer]:
 def calls(directory: Path, purpose: str) -> list[tuple[str, int]]:
     """Outcome and input tokens of the recorded calls."""
     select = "SELECT outcome, input_tokens FROM model_calls WHERE purpose = ?"
-    with sqlite3.connect(directory / "memory.db") as connection:
+    with closing(sqlite3.connect(directory / "memory.db")) as connection:
         return connection.execute(select, (purpose,)).fetchall()
 
 
 def state(directory: Path) -> tuple[int, int, str | None]:
     """last_seq, observed_seq and the owner of the lease."""
     select = "SELECT last_seq, observed_seq, lease_owner FROM states"
-    with sqlite3.connect(directory / "memory.db") as connection:
+    with closing(sqlite3.connect(directory / "memory.db")) as connection:
         found: tuple[int, int, str | None] = connection.execute(select).fetchone()
         return found
 

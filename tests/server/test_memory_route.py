@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ async def test_the_length_of_the_log_is_that_of_the_text_in_the_tables(tmp_path:
         conversation = await filled(memory)
         found = await conversation.diagnostics()
         live = [s for s in await conversation.observations() if s.text]
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         newest = "SELECT length(text) FROM observation_log ORDER BY version DESC LIMIT 1"
         (length,) = connection.execute(newest).fetchone()
 

@@ -7,6 +7,7 @@ import json
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -812,7 +813,7 @@ async def test_a_memory_that_fails_leaves_the_request_as_it_is(
         app = create_app(memory, openai_url=upstream.url)
         async with served(app) as proxy:
             await ask(proxy, [user("Which gate?")], "B42.", upstream)
-            with sqlite3.connect(database) as other:
+            with closing(sqlite3.connect(database)) as other:
                 other.execute("DROP TABLE messages")
             history = [user("Which gate?"), assistant("B42."), user("When?")]
             response = await ask(proxy, history, "At nine.", upstream)

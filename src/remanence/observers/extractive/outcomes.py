@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import NamedTuple
 
 from remanence.observers.extractive.passage import TOOL
@@ -66,12 +65,14 @@ def _arguments(call: ToolCallPart) -> str:
 
 
 def _values(value: object) -> Iterator[str]:
-    """Yield the texts, numbers and truths in a value."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        yield from chain.from_iterable(map(_values, inner))
-    elif value not in (None, ""):
-        yield str(value).lower() if isinstance(value, bool) else str(value)
+    """Yield the texts, numbers and truths in a value, however deep they are."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting += reversed(one.values() if isinstance(one, dict) else one)
+        elif one not in (None, ""):
+            yield str(one).lower() if isinstance(one, bool) else str(one)
 
 
 def _rows(text: str) -> Iterator[str | None]:
