@@ -97,6 +97,45 @@ def test_what_somebody_or_something_else_moved_to_is_no_home_of_the_user(new: st
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I work at SAP.", "My wife works at Siemens."),
+        ("I work at a bakery.", "Lena works at a clinic."),
+        ("My phone number is 555-0199.", "My mother's phone number is 555-0777."),
+        ("My email is ana@x.example", "The email of my brother is tom@y.example"),
+        ("My name is Ana.", "Our new colleague's name is Priya."),
+        ("I prefer aisle seats.", "My brother prefers window seats."),
+        ("I live in Lisbon.", "Tom moved to Paris."),
+        ("Ana's phone is 555-0199", "Eva's phone is 555-0777"),
+        ("Meine Telefonnummer ist 0221-5.", "Die Telefonnummer meiner Mutter ist 0221-7."),
+        ("Je travaille chez Renault.", "Ma femme travaille chez Michelin."),
+        ("Mi cumpleaños es el 3 de mayo.", "El cumpleaños de mi hermano es el 9 de junio."),
+        ("Il mio compleanno è il 3 maggio.", "Il compleanno di mia sorella è il 9 giugno."),
+        ("Мой день рождения 3 мая.", "День рождения моей мамы 9 июня."),
+    ],
+)
+def test_a_value_of_another_person_does_not_replace_the_users_nor_this_that(
+    old: str, new: str
+) -> None:
+    assert not changes(new, known=known(old)).replaced
+    assert not changes(old, known=known(new)).replaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("My phone number is 555-0199.", "My new phone number is 555-0777."),
+        ("My landlord's address is Mill Lane 4.", "My landlord's address is Harbour Street 9."),
+        ("Lena works at a clinic.", "Lena works at a school."),
+        ("My sister Eva lives in Rome.", "Eva moved to Oslo."),
+        ("Mi cumpleaños es en mayo.", "Mi cumpleaños es en junio."),
+    ],
+)
+def test_another_value_of_the_same_person_replaces_the_earlier(old: str, new: str) -> None:
+    assert set(changes(new, known=known(old)).replaced) == {"k0"}
+
+
+@pytest.mark.parametrize(
     "new", ["Last year I moved to Graz.", "Ana moved to Graz", "已经搬到 Graz"]
 )
 def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:

@@ -1,12 +1,19 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from remanence.clock import Clock
-from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
+from remanence.languages.vocabulary import (
+    LANGUAGES,
+    Cue,
+    Vocabulary,
+    find_cues,
+    vocabulary,
+    vocabulary_of,
+)
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.learned.features import tag
 from remanence.observers.learned.function_words import WORD, language_of
@@ -28,6 +35,8 @@ _OPENING = 2
 """Words at the beginning of which one may be "my"."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
+_OF_MINE = 3
+"""Words after a thing of which one may be "my": "the phone number of my mother"."""
 
 _MEASURE = re.compile(
     r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
@@ -39,13 +48,15 @@ class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
     `names` are names in the order of the text. `topic` are those that are neither a value nor part
-    of a date, `owned` those after a word such as "my" at the beginning.
+    of a date, `owned` those after a word such as "my" at the beginning. `person` are those that name
+    whose home, favorite or other single value it is, none for the user's own; None without such one.
     """
 
     speaker: str
     bag: frozenset[str]
     topic: frozenset[str]
     owned: frozenset[str]
+    person: frozenset[str] | None
     names: tuple[str, ...]
     is_negative: bool
     numbers: frozenset[str]
@@ -219,6 +230,8 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
         _names_owner(mine, theirs) and _names_owner(theirs, mine)
     ):
         return False
+    if not _is_of_one_person(new, old):
+        return False
     return (
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
         or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
@@ -231,6 +244,16 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
 def _names_owner(one: _Meaning, other: _Meaning) -> bool:
     """Return whether a fact names what another begins with as the user's: "my sister", "my flight"."""
     return not other.owned or bool(other.owned & one.bag)
+
+
+def _is_of_one_person(new: Fact, old: Fact) -> bool:
+    """Return whether two values are of one person, as far as both say whose they are."""
+    mine, theirs = _meaning(new.summary).person, _meaning(old.summary).person
+    if mine is None or theirs is None:
+        return True
+    user = terms(new.user.casefold())
+    mine, theirs = mine.difference(user), theirs.difference(user)
+    return bool(mine & theirs) or not (mine or theirs)
 
 
 def _is_about(mine: _Meaning, theirs: _Meaning) -> bool:
@@ -299,6 +322,7 @@ def _meaning(summary: str) -> _Meaning:
         bag=bag,
         topic=frozenset(term for term in bag - small_terms if not _NO_TOPIC.search(term)),
         owned=owned - single if is_home else owned,
+        person=_person(text, cues[0], vocabulary) if cues else None,
         names=tuple(word.key for word in content if word.is_name),
         is_negative=_is_negative(text, said, vocabulary),
         numbers=frozenset(word.key for word in content if has_digit(word)),
@@ -336,6 +360,48 @@ def _is_of_person(text: str, cue: Cue, vocabulary: Vocabulary, owned: frozenset[
     return _all_terms(things) <= owned
 
 
+def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the terms that name whose value a cue is about: "my wife works at", "Tom's birthday"."""
+    said = list(words(text, vocabulary, opens=False))
+    classes = _classes(said)
+    begin = sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))
+    before, after = said[:begin], said[begin + len(cue.phrase.split()) :]
+    if any("i" in found for found in classes[:begin]):
+        return frozenset()
+    if possessors := [word for word in before if word.key.endswith("'s")]:
+        return _all_terms(possessors[-1:])
+    is_thing = cue.phrase in _things()
+    mine = max((at for at, found in enumerate(classes[:begin]) if "my" in found), default=None)
+    if mine is not None:
+        named = [] if is_thing else before[mine + 1 :]  # "my new phone", "my sister Eva lives in"
+        return _all_terms(word for word in named if word.key not in vocabulary.function_words)
+    if before and before[0].is_name and before[0].key not in vocabulary.function_words:
+        return _all_terms(before[:1])
+    owners = [at + 1 for at, found in enumerate(_classes(after, said)[:_OF_MINE]) if "my" in found]
+    return _all_terms(word for at in owners for word in after[at : at + 1] if is_thing)
+
+
+@cache
+def _things() -> frozenset[str]:
+    """Return the cue phrases for something of a person, whose examples have "my" before them."""
+    things = set()
+    for table in map(vocabulary, LANGUAGES):
+        examples = {**table.cues.get("preferred", {}), **table.cues.get("single", {})}
+        for phrase, example in examples.items():
+            before = example.casefold().partition(phrase.casefold())[0]
+            said = [list(words(text, table, opens=False)) for text in (before, example)]
+            if any("my" in found for found in _classes(*said)[-1:]):
+                things.add(phrase.casefold())
+    return frozenset(things)
+
+
+def _classes(said: Sequence[Word], text: Sequence[Word] = ()) -> list[Collection[str]]:
+    """Return the grammatical classes of words of a text; a word of content has none."""
+    keys = [word.key for word in text or said]
+    known = language_of(" ".join(keys), keys).words
+    return [known.get(word.key) or known.get(word.key.partition("'")[0], ()) for word in said]
+
+
 def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> bool:
     """Return whether a word denies: "not", "ohne", "没有"."""
     tagged = tag(text, [word.lower() for word in WORD.findall(text)])
@@ -345,9 +411,7 @@ def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> boo
 
 def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of function words and parts of dates, and those after an opening "my"."""
-    keys = [word.key for word in said]
-    known = language_of(" ".join(keys), keys).words
-    classes = [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
+    classes = _classes(said)
     small = (word for word, found in zip(said, classes, strict=True) if found)
     owners = (at + 1 for at, found in enumerate(classes[:_OPENING]) if "my" in found)
     owned = (word for at in owners for word in said[at : at + _OWNED])
