@@ -304,6 +304,40 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
     assert written in _whole(Message.user(said, name="Ana"), Message.user("Hello", name="Bo"))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "base * 2 ** n",
+        "src/**/*.py",
+        "lib/**/*.js and src/**/*.py",
+        "__init__.py",
+        "_private",
+        "*args and **kwargs",
+        "C# and F#",
+        "≥ 3 and ≤9",
+        "n % 4 // 2",
+        "x += 5",
+    ],
+)
+def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
+    said = f"We decided to use {value} for the new importer of Greta."
+    assert value in _whole(Message.user(said))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We **decided** to move the *release of Greta* to **12 May**.",
+        "We __decided to move__ the _release_ of Greta to ***12 May***.",
+        "**We decided to *move the release* of Greta to 12 May.**",
+    ],
+)
+def test_marks_of_emphasis_are_in_no_note(said: str) -> None:
+    text = _whole(Message.user(said))
+    assert "Greta" in text
+    assert not {"*", "_"} & set(text)
+
+
 def test_a_negated_decision_is_none() -> None:
     assert all(n.tag != "Decision" for n in _notes(_request(Message.user("호텔은 아직 안 정했어"))))
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from remanence.languages.vocabulary import Vocabulary
 
 _EDGES = re.compile(
-    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+/]|)([^\w%€£¥°`)+/]*+)$",
+    r"^((?:[^\w$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z])|(?<=\.)\.|\*(?![\w.*/]))*+)"
+    r"(.*(?:[\w%€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
 """Punctuation around a word; the dot of ".env" belongs to the word."""
@@ -27,7 +28,8 @@ _TERM_LENGTH = 7
 _ORDINAL = re.compile(r"\d+\.")
 """Number whose period ends no sentence, as the sentence goes on."""
 OPERATORS = frozenset(
-    {"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&", "&&", "||", "|"}
+    {"=", "==", "!=", "<", ">", "<=", ">=", "≤", "≥", "≠", "≈", "±", "+=", "-=", ":="}
+    | {"->", "=>", "→", "*", "**", "×", "÷", "//", "%", "^", "<<", ">>", "&", "&&", "||", "|"}
 )
 """Marks kept between two words, without weight of their own."""
 _MINUS = frozenset("-–−")
@@ -204,11 +206,13 @@ def has_digit(word: Word) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
+    if chunk in OPERATORS:
+        return Word(chunk, chunk)
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()
     if not core:
-        return Word(chunk, chunk) if chunk in OPERATORS else None
+        return None
     key = core.lower().replace("’", "'")
     if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
         core, tail = f"{core}!", tail[1:]  # the end of a password as well as of the sentence
