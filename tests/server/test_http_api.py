@@ -103,7 +103,7 @@ async def test_a_conversation_and_a_user_may_have_any_printable_name(
             "/v1/facts?user=ana&q=nuts",
             "#/q: unknown query parameter: use after, history, limit, query, tenant, user",
         ),
-        ("POST", "/v1/chat?user=ana", "#/user: unknown query parameter: leave it out"),
+        ("POST", "/v1/chat?user=ana", "#/user: unknown query parameter: put it into the body"),
     ],
 )
 async def test_a_misspelt_query_parameter_is_refused(
@@ -117,6 +117,22 @@ async def test_a_misspelt_query_parameter_is_refused(
     assert response.status_code == 422
     assert response.json()["detail"] == detail
     assert await memory.conversations() == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        (f"{TRIP}/forget", {"ids": ["m-1"]}, "#/ids: unknown field: use message_ids, facts, query"),
+        ("/v1/conversations", {"name": "trip"}, "#/name: unknown field: use id"),
+    ],
+)
+async def test_a_misspelt_field_is_refused_with_the_fields_that_there_are(
+    client: Client, path: str, body: dict[str, Any], detail: str
+) -> None:
+    response = await client.http.post(path, json=body)
+
+    assert response.status_code == 422
+    assert response.json()["detail"] == detail
 
 
 async def test_messages_are_on_the_tape_when_it_answers(client: Client) -> None:

@@ -1,13 +1,14 @@
 """Errors as problem details (RFC 9457)."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Final, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -164,12 +165,27 @@ async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     is_json = "json" in request.headers.get("content-type", "")
-    errors = [_describe(found, is_json=is_json) for found in error.errors()]
+    errors = [
+        _describe(found, is_json=is_json, fields=body_fields(request)) for found in error.errors()
+    ]
     detail = "; ".join(f"{found['pointer']}: {found['detail']}" for found in errors)
     return problem(422, "invalid_request", detail, errors=errors)
 
 
-def _describe(found: JsonObject, *, is_json: bool) -> dict[str, str]:
+def body_fields(request: Request) -> Sequence[str]:
+    """Return the names of the fields that the body of a route may have."""
+    field = getattr(request.scope.get("route"), "body_field", None)
+    annotation = None if field is None else field.field_info.annotation
+    models = (annotation, *get_args(annotation))  # of `Body | None`
+    return [
+        info.alias or name
+        for model in models
+        if isinstance(model, type) and issubclass(model, BaseModel)
+        for name, info in model.model_fields.items()
+    ]
+
+
+def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dict[str, str]:
     """Return a pointer to what is wrong, and the remedy where FastAPI's text has none."""
     place, detail = found["loc"][1:], found["msg"]
     if found["type"] == "json_invalid":
@@ -177,6 +193,8 @@ def _describe(found: JsonObject, *, is_json: bool) -> dict[str, str]:
         place = ()
     elif found["loc"] == ("body",) and not is_json:
         detail = "send the body as JSON, with the header content-type: application/json"
+    elif found["type"] == "extra_forbidden" and len(place) == 1 and fields:
+        detail = f"unknown field: use {', '.join(fields)}"
     return {"pointer": "/".join(["#", *map(str, place)]), "detail": detail}
 
 

@@ -12,6 +12,7 @@ from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Authenticate, Caller
 from remanence.server.paths import PathName
+from remanence.server.problems import body_fields
 
 
 def open_memory(request: Request) -> Memory:
@@ -47,9 +48,14 @@ def require_known_query(request: Request) -> None:
         RequestValidationError: the text names those that it has.
     """
     known = _query_names(request.scope["route"].dependant)
-    remedy = f"use {', '.join(sorted(known))}" if known else "leave it out"
+    rest = f"use {', '.join(sorted(known))}" if known else "leave it out"
+    in_body = body_fields(request)
     unknown = [
-        {"type": "extra", "loc": ("query", name), "msg": f"unknown query parameter: {remedy}"}
+        {
+            "type": "extra",
+            "loc": ("query", name),
+            "msg": f"unknown query parameter: {'put it into the body' if name in in_body else rest}",
+        }
         for name in request.query_params
         if name not in known
     ]
