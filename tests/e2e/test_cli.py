@@ -670,7 +670,9 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     assert {fact["summary"] for fact in listed} == {"Ana lives in Lisbon", "Ana keeps bees"}
     assert "Ana keeps bees" in found.stdout
     assert "Lisbon" not in found.stdout
-    assert "no such fact of user 'bo'" in cli("facts", "bo", "--db", url).stdout
+    assert "has no facts of user 'bo'" in cli("facts", "bo", "--db", url).stdout
+    searched = cli("facts", "ana", "--search", "wasps", "--db", url)
+    assert "has no such fact of user 'ana'" in searched.stdout
 
 
 def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, database: str) -> None:

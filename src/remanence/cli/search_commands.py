@@ -70,7 +70,8 @@ async def facts(
     if as_json:
         output.write_json({"facts": found})
     elif not found:
-        output.line(f"{mask_password(settings.url)} has no such fact of user {user!r}")
+        what = "facts" if search is None else "such fact"
+        output.line(f"{mask_password(settings.url)} has no {what} of user {user!r}")
     else:
         output.table(
             found,

@@ -25,7 +25,7 @@ def diagnose(
             conversation=state.ref,
             level="info",
             what=due,
-            remedy="open the memory in a running program, or run 'remanence inspect --flush'",
+            remedy="open the memory in a running program, or run 'remanence inspect ID --flush'",
         )
 
 
