@@ -127,6 +127,7 @@ def test_a_value_of_another_person_does_not_replace_the_users_nor_this_that(
         ("My phone number is 555-0199.", "My new phone number is 555-0777."),
         ("My landlord's address is Mill Lane 4.", "My landlord's address is Harbour Street 9."),
         ("Lena works at a clinic.", "Lena works at a school."),
+        ("My birthday is in April.", "It's true, my birthday is in June."),
         ("My sister Eva lives in Rome.", "Eva moved to Oslo."),
         ("Mi cumpleaños es en mayo.", "Mi cumpleaños es en junio."),
     ],

@@ -368,8 +368,13 @@ def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
     before, after = said[:begin], said[begin + len(cue.phrase.split()) :]
     if any("i" in found for found in classes[:begin]):
         return frozenset()
-    if possessors := [word for word in before if word.key.endswith("'s")]:
-        return _all_terms(possessors[-1:])
+    owners = [
+        word
+        for word, found in zip(before, classes, strict=False)
+        if word.key.endswith("'s") and not found  # not "it's" or "she's"
+    ]
+    if owners:
+        return _all_terms(owners[-1:])
     is_thing = cue.phrase in _things()
     mine = max((at for at, found in enumerate(classes[:begin]) if "my" in found), default=None)
     if mine is not None:
@@ -377,8 +382,8 @@ def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
         return _all_terms(word for word in named if word.key not in vocabulary.function_words)
     if before and before[0].is_name and before[0].key not in vocabulary.function_words:
         return _all_terms(before[:1])
-    owners = [at + 1 for at, found in enumerate(_classes(after, said)[:_OF_MINE]) if "my" in found]
-    return _all_terms(word for at in owners for word in after[at : at + 1] if is_thing)
+    mine_at = [at for at, found in enumerate(_classes(after, said)[:_OF_MINE]) if "my" in found]
+    return _all_terms(word for at in mine_at for word in after[at + 1 : at + 2] if is_thing)
 
 
 @cache
