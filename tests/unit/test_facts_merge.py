@@ -114,9 +114,7 @@ def test_what_somebody_or_something_else_moved_to_is_no_home_of_the_user(new: st
         ("Мой день рождения 3 мая.", "День рождения моей мамы 9 июня."),
     ],
 )
-def test_a_value_of_another_person_does_not_replace_the_users_nor_this_that(
-    old: str, new: str
-) -> None:
+def test_values_of_two_people_do_not_replace_each_other(old: str, new: str) -> None:
     assert not changes(new, known=known(old)).replaced
     assert not changes(old, known=known(new)).replaced
 

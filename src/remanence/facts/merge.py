@@ -35,7 +35,7 @@ _OPENING = 2
 """Words at the beginning of which one may be "my"."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
-_OF_MINE = 3
+_OWNER_AFTER = 3
 """Words after a thing of which one may be "my": "the phone number of my mother"."""
 
 _MEASURE = re.compile(
@@ -48,8 +48,8 @@ class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
     `names` are names in the order of the text. `topic` are those that are neither a value nor part
-    of a date, `owned` those after a word such as "my" at the beginning. `person` are those that name
-    whose home, favorite or other single value it is, none for the user's own; None without such one.
+    of a date, `owned` those after a word such as "my" at the beginning. `person` names whose home,
+    favorite or other single value it is: empty for the user, None if there is no such value.
     """
 
     speaker: str
@@ -227,10 +227,8 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
     """Return whether a fact has another value than an earlier one for the same thing."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
     if mine.speaker != theirs.speaker or not (
-        _names_owner(mine, theirs) and _names_owner(theirs, mine)
+        _names_owner(mine, theirs) and _names_owner(theirs, mine) and _is_of_one_person(new, old)
     ):
-        return False
-    if not _is_of_one_person(new, old):
         return False
     return (
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
@@ -351,9 +349,7 @@ def _is_of_person(text: str, cue: Cue, vocabulary: Vocabulary, owned: frozenset[
     if vocabulary.small or not any(map(str.isalnum, after)):
         return True
     said = list(words(before, vocabulary, opens=False))
-    keys = [word.key for word in said]
-    known = language_of(" ".join(keys), keys).words
-    if any("i" in known.get(key.partition("'")[0], ()) for key in keys):
+    if any("i" in found for found in _classes(said)):
         return True
     named = said[:1] if said and said[0].is_name else []  # in German each noun has a capital
     things = [w for w in said if w.key not in vocabulary.function_words and w not in named]
@@ -365,7 +361,8 @@ def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
     said = list(words(text, vocabulary, opens=False))
     classes = _classes(said)
     begin = sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))
-    before, after = said[:begin], said[begin + len(cue.phrase.split()) :]
+    end = begin + len(cue.phrase.split())
+    before = said[:begin]
     if any("i" in found for found in classes[:begin]):
         return frozenset()
     owners = [
@@ -382,8 +379,10 @@ def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
         return _all_terms(word for word in named if word.key not in vocabulary.function_words)
     if before and before[0].is_name and before[0].key not in vocabulary.function_words:
         return _all_terms(before[:1])
-    mine_at = [at for at, found in enumerate(_classes(after, said)[:_OF_MINE]) if "my" in found]
-    return _all_terms(word for at in mine_at for word in after[at + 1 : at + 2] if is_thing)
+    if not is_thing:
+        return frozenset()
+    after = enumerate(classes[end : end + _OWNER_AFTER], start=end + 1)
+    return _all_terms(word for at, found in after if "my" in found for word in said[at : at + 1])
 
 
 @cache
@@ -394,17 +393,18 @@ def _things() -> frozenset[str]:
         examples = {**table.cues.get("preferred", {}), **table.cues.get("single", {})}
         for phrase, example in examples.items():
             before = example.casefold().partition(phrase.casefold())[0]
-            said = [list(words(text, table, opens=False)) for text in (before, example)]
-            if any("my" in found for found in _classes(*said)[-1:]):
+            at = sum(1 for _ in words(before, table, opens=False))
+            classes = _classes(list(words(example, table, opens=False)))
+            if any("my" in found for found in classes[max(0, at - 1) : at]):
                 things.add(phrase.casefold())
     return frozenset(things)
 
 
-def _classes(said: Sequence[Word], text: Sequence[Word] = ()) -> list[Collection[str]]:
-    """Return the grammatical classes of words of a text; a word of content has none."""
-    keys = [word.key for word in text or said]
+def _classes(said: Sequence[Word]) -> list[Collection[str]]:
+    """Return the grammatical classes of the words of a text; a word of content has none."""
+    keys = [word.key for word in said]
     known = language_of(" ".join(keys), keys).words
-    return [known.get(word.key) or known.get(word.key.partition("'")[0], ()) for word in said]
+    return [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
 
 
 def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> bool:
