@@ -283,8 +283,8 @@ async def appended(chat: Conversation, message: Message) -> Message:
     return (await chat.append(message))[0]
 
 
-def without_status(part: Part) -> Part:
-    """A text of Responses without the status that a sent one has in any case."""
+def with_status(part: Part) -> Part:
+    """A text of Responses with the status that a sent one always has."""
     if not isinstance(part, TextPart) or part.extra is None:
         return part
     fields = json.loads(part.extra.raw)
@@ -299,13 +299,13 @@ def plain(content: tuple[Part, ...]) -> list[Any]:  # parts of the same types
         replace(part, content=tuple(plain(part.content)))
         if isinstance(part, ToolResultPart)
         else part
-        for part in map(without_status, content)
+        for part in map(with_status, content)
         if not isinstance(part, TextPart) or part.text.strip()
     ]
 
 
 def named(parts: list[Any], *, texts_alone: bool = False) -> list[Any]:  # as above
-    """Parts with a text in place of what Anthropic does not take, such as an address of FTP."""
+    """Parts with a text in place of what Anthropic does not take, such as an FTP address."""
     named_parts: list[Any] = []
     for part in parts:
         if isinstance(part, ToolResultPart):

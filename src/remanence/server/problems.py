@@ -165,9 +165,8 @@ async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     is_json = "json" in request.headers.get("content-type", "")
-    errors = [
-        _describe(found, is_json=is_json, fields=body_fields(request)) for found in error.errors()
-    ]
+    fields = body_fields(request)
+    errors = [_describe(found, is_json=is_json, fields=fields) for found in error.errors()]
     detail = "; ".join(f"{found['pointer']}: {found['detail']}" for found in errors)
     return problem(422, "invalid_request", detail, errors=errors)
 

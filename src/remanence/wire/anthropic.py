@@ -23,7 +23,6 @@ from remanence.wire.content import (
     read_fields,
     read_other,
     read_result_parts,
-    replace_media,
     shortest,
     stand_in,
 )
@@ -81,9 +80,8 @@ def render(
         content = put_name_first(content, name)
     if role == "system" and system_role:  # which takes text alone
         content = tuple(
-            part if isinstance(part, TextPart) else shown
+            part if isinstance(part, TextPart) else TextPart(text=stand_in(part) or "")
             for part in content
-            for shown in replace_media([part])
         )
     blocks = list(filter(None, map(_render_part, content))) or [_text(NOTHING_READABLE)]
     if role == "assistant":

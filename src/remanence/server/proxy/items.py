@@ -17,7 +17,7 @@ _PAGE: Final = 500
 
 
 @dataclass(slots=True)
-class _OfTape:
+class _TapeItems:
     """The items of a tape up to a seq, by id; another *life* has others, as after an erasure."""
 
     life: tuple[int, int]
@@ -30,18 +30,18 @@ class Items:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._tapes: Recent[ConversationRef, _OfTape] = Recent(_KEPT_TAPES)
+        self._tapes: Recent[ConversationRef, _TapeItems] = Recent(_KEPT_TAPES)
 
-    async def of(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
+    async def read(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
         """Return the items of all tapes of a conversation, by id."""
         items: dict[str, JsonObject] = {}
         branch = 0
-        while found := await self._read(name, branch, api):
+        while found := await self._read_tape(name, branch, api):
             items |= found.items
             branch += 1
         return items
 
-    async def _read(self, name: Name, branch: int, api: ProxiedAPI) -> _OfTape | None:
+    async def _read_tape(self, name: Name, branch: int, api: ProxiedAPI) -> _TapeItems | None:
         """Return the items of a tape, None if that is empty; only its new messages are read."""
         tape = self._memory.conversation(name.tape(branch), user=name.user, tenant=name.tenant)
         state = await tape.state()
@@ -50,7 +50,7 @@ class Items:
         life = (state.key, state.erasures)
         known = self._tapes.get(tape.ref)
         if known is None or known.life != life:
-            known = _OfTape(life)
+            known = _TapeItems(life)
         while new := await tape.messages(after=known.last_seq, limit=_PAGE):
             for one in chain.from_iterable(api.render(message) for message in new):
                 if isinstance(id_ := one.get("id"), str):

@@ -115,7 +115,7 @@ class Requests:
         begin = [units[0].message]
         name = name_of(headers, conversation or f"begins-{next(chain(begin))}", tenant)
         if whole < len(own):
-            units = read_units(api, own, await self._items.of(name, api))
+            units = read_units(api, own, await self._items.read(name, api))
         messages = [unit.message for unit in units]
         for field in _OUTPUT_LIMITS:
             if isinstance(most := body.get(field), int) and most <= _SIDE_TOKENS:
