@@ -151,7 +151,7 @@ class DailyNotes:
 
     @in_thread
     def _delete_folders(self, owner: Owner) -> None:
-        """Delete the folders of a user who has no file, as a wait for a lock makes its file anew."""
+        """Delete the folders of a user without files; who waits for the lock recreates its file."""
         folder = self._folder(owner)
         if self._files(owner):
             return

@@ -140,8 +140,8 @@ class Chat:
 
         For images and files, pass a whole user message as *text*, such as
         `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The
-        answer gets the id *answer_id*; under it, the newest turn is answered once, as is one without
-        a text.
+        answer gets the id *answer_id*: a turn without a text, or the newest turn sent again, is
+        answered once under it.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.

@@ -71,7 +71,7 @@ async def serve(
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws="none",
+        ws="none",  # no route speaks WebSocket
         lifespan="off",
         log_config=None,  # the program's own handlers get its warnings
         log_level="warning",
