@@ -106,6 +106,26 @@ async def test_a_time_that_the_zone_of_a_conversation_does_not_have_is_refused()
         assert await chat.messages() == ()
 
 
+@pytest.mark.parametrize(("end", "hours"), [("0001-01-01T00:00Z", -9), ("9999-12-31T23:59Z", 9)])
+async def test_a_time_that_another_message_has_no_zone_for_is_observed(
+    end: str, hours: int
+) -> None:
+    elsewhere = datetime(2026, 3, 2, tzinfo=timezone(timedelta(hours=hours)))
+    talk = "I moved to Bonn last week, and next week I start at SAP."
+    async with Memory.open("sqlite:///:memory:") as memory:
+        for name, first, second in (
+            ("a", datetime.fromisoformat(end), elsewhere),
+            ("b", elsewhere, datetime.fromisoformat(end)),
+        ):
+            chat = memory.conversation(name)
+            await chat.append(Message.user(talk, created_at=first))
+            await chat.append(Message.assistant(f"Noted: {talk}", created_at=second))
+            await chat.append(Message.user(talk, created_at=second))
+            await chat.flush(everything=True)
+            state = await chat.state()
+            assert (state.observed_seq, state.observe_failure) == (3, None)
+
+
 @pytest.mark.parametrize(
     ("data", "text"),
     [
