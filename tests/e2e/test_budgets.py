@@ -139,6 +139,8 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     inspected = json.loads(cli("inspect", "trip", "--json").stdout)
     usage = json.loads(cli("usage", "trip", "--json").stdout)["usage"]
     table = cli("usage", "--user", "ana", "--since", "2020-01-01").stdout
+    later = cli("usage", "--since", "2999-01-01T00:00:00+02:00").stdout
+    refused = cli("usage", "--since", "yesterday").stderr
 
     assert shown["budgets"]["value"] == [{"scope": "conversation", "hard_tokens": 5_000}]
     assert shown["over_budget"]["value"] == "raw"
@@ -146,6 +148,8 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert inspected["budgets"][0]["spent_tokens"] > 0
     assert usage[0]["purpose"] == "observe"
     assert "USD in all" in table
+    assert "no model call to show" in later
+    assert "'yesterday' is not a time: write ISO 8601" in " ".join(refused.split())
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout
     assert "no model call to show" in cli("usage", "--user", "bo").stdout

@@ -1,7 +1,7 @@
 """`remanence usage`: calls, tokens and price of a memory's models."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -9,9 +9,19 @@ import typer
 from remanence.cli import output
 from remanence.cli.options import AsJson, Database
 from remanence.cli.settings import existing, load, open_existing
+from remanence.cli.transcripts import instant
+from remanence.errors import InvalidMessage
 from remanence.runtime import DEFAULT_TENANT
 from remanence.stores import mask_password
 from remanence.types import UsageTotal
+
+
+def _time(value: str) -> datetime:
+    """Parse a day or time of the command line."""
+    try:
+        return instant(value, "the value")
+    except InvalidMessage as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 async def run(
@@ -26,7 +36,11 @@ async def run(
     user: Annotated[str | None, typer.Option(help="The calls for this user.")] = None,
     since: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Calls since then, in UTC."),
+        typer.Option(
+            parser=_time,
+            metavar="TIME",
+            help="Calls since this day or time, in UTC if it has no zone.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +56,7 @@ async def run(
             tenant=tenant,
             conversation=conversation,
             user=user,
-            since=since.replace(tzinfo=UTC) if since else None,
+            since=since,
         )
     if as_json:
         output.write_json({"usage": totals})
