@@ -26,16 +26,23 @@ _URL_PASSWORD = re.compile(
 )
 _NAMED = re.compile(
     r"""(
-        (?:\b|_)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|api[ _-]?key
-          |(?:access|auth|secret|private)[ _-]?key|passwort|kennwort|contraseña|mot\ de\ passe)
+        (?:\b|_)(?:
+          (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key)
+          |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot\ de\ passe|senha
+            |wachtwoord|hasło|пароль|şifre(?:si|m)?|mật\ khẩu)
+          (?:\s(?:for|für|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van|dla|от|для)
+            (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
         (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
-        (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
+        (?:[:=–—]|\b(?:is|ist|lautet|es|est|è|é|jest|là|to)\b)
         \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
     )
     (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
+_NAMING = (
+    *("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de"),
+    *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu"),
+)
 _NAMED_CJK = re.compile(
     r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
 )
