@@ -219,7 +219,30 @@ TRAPS = [
     ("text", "expected"),
     [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE],
 )
-def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
+def test_a_relative_date_means_a_day_or_a_period(text: str, expected: str) -> None:
+    assert with_dates(text, MONDAY) == expected
+
+
+def with_dates(text: str, at: datetime) -> str:
+    """Return a text with dates in place of relative ones; a duration is followed by its ends."""
+    for mention in reversed([mention for mention in find_dates(text, at) if mention.relative]):
+        date = render_date(mention)
+        shown = f"{mention.text} ({date})" if mention.lasting else date
+        text = text[: mention.start] + shown + text[mention.end :]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm moving to York next month.", "I'm moving to York next month (June 2023)."),
+        ("Ich ziehe nächstes Jahr um.", "Ich ziehe nächstes Jahr (2024) um."),
+        ("Nous étions à Rome l'été dernier.", "Nous étions à Rome l'été dernier (été 2022)."),
+        ("去年我搬家了", "2022年我搬家了"),
+        ("I moved yesterday, not last week.", "I moved 2023-05-07, not week of 2023-05-01."),
+    ],
+)
+def test_months_and_years_follow_the_words_that_they_cannot_replace(
     text: str, expected: str
 ) -> None:
     assert resolve_dates(text, MONDAY) == expected
@@ -272,7 +295,7 @@ def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> 
 def test_the_turn_of_months_and_years_and_leap_days_are_respected(
     at: str, text: str, expected: str
 ) -> None:
-    assert resolve_dates(text, datetime.fromisoformat(at)) == expected
+    assert with_dates(text, datetime.fromisoformat(at)) == expected
 
 
 def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> None:

@@ -15,6 +15,10 @@ from remanence.types import Message
         ("2026-11-22", "He left last March.", "last March"),
         ("2026-02-10", "He left last March.", "last March (2025)"),
         ("2026-11-22", "He left last Friday.", "Friday November 20"),
+        ("2026-11-22", "He leaves next month.", "next month (December)"),
+        ("2026-11-22", "He left two years ago.", "two years ago (2024)"),
+        ("2026-11-22", "Er zieht nächstes Jahr um.", "nächstes Jahr (2027)"),
+        ("2026-11-22", "他下个月搬家。", "12月"),
         ("2026-02-10", "Fue el abril pasado.", "abril pasado (2025)"),
     ],
 )

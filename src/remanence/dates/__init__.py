@@ -2,7 +2,7 @@
 
 from remanence.dates.find import find_dates, finding_dates, resolve_dates
 from remanence.dates.periods import DateMention, Grain
-from remanence.dates.render import iso_date, render_date
+from remanence.dates.render import iso_date, may_replace, render_date
 
 __all__ = [
     "DateMention",
@@ -10,6 +10,7 @@ __all__ = [
     "find_dates",
     "finding_dates",
     "iso_date",
+    "may_replace",
     "render_date",
     "resolve_dates",
 ]

@@ -12,7 +12,7 @@ from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.periods import DateMention
-from remanence.dates.render import render_date
+from remanence.dates.render import may_replace, render_date
 from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
@@ -59,14 +59,13 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
 
 
 def resolve_dates(text: str, at: datetime) -> str:
-    """Replace each relative date with an absolute one; a duration is followed by its two ends."""
+    """Replace each relative date with an absolute one, or let one follow: "next month (May 2026)"."""
     parts, done = [], 0
     for mention in find_dates(text, at):
-        if not mention.relative:
+        date = render_date(mention)
+        if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
-        kept = (
-            f"{mention.text} ({render_date(mention)})" if mention.lasting else render_date(mention)
-        )
+        kept = date if may_replace(mention) else f"{mention.text} ({date})"
         parts += [text[done : mention.start], kept]
         done = mention.end
     return "".join([*parts, text[done:]])

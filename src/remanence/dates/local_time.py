@@ -18,20 +18,21 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
     for message, at in timed:
         if message.role == "user":
             zone = zone_of(at)
-        times[message.seq] = _shifted(at, zone or zone_of(at))
+        times[message.seq] = _in_offset(at, zone or zone_of(at))
     return times
 
 
 def in_zone(messages: Iterable[Message], zone: tzinfo) -> tuple[Message, ...]:
     """Return the messages with their times in a zone."""
     return tuple(
-        m.replace(created_at=_shifted(m.created_at, zone)) if m.created_at else m for m in messages
+        m.replace(created_at=_in_offset(m.created_at, zone)) if m.created_at else m
+        for m in messages
     )
 
 
 def is_other_day(before: datetime, at: datetime) -> bool:
     """Return whether a time is on another day than one before it, in its own UTC offset."""
-    return _shifted(before, zone_of(at)).date() != at.date()
+    return _in_offset(before, zone_of(at)).date() != at.date()
 
 
 def zone_of(at: datetime) -> timezone:
@@ -39,7 +40,7 @@ def zone_of(at: datetime) -> timezone:
     return timezone(at.utcoffset() or timedelta())
 
 
-def _shifted(at: datetime, zone: tzinfo) -> datetime:
+def _in_offset(at: datetime, zone: tzinfo) -> datetime:
     """Return a time in a zone; as it is if the zone takes it out of the years 1 to 9999."""
     try:
         return at.astimezone(zone)

@@ -5,6 +5,8 @@ from datetime import date
 from remanence.dates.language import Language, language_of
 from remanence.dates.periods import WINTER, DateMention, Grain
 
+_GLUED = ("chinese", "japanese", "korean")
+
 
 def render_date(mention: DateMention) -> str:
     """Return a text such as "2023-05-07", "week of 2023-05-01", "May 2023", or "2022".
@@ -17,6 +19,15 @@ def render_date(mention: DateMention) -> str:
         dash = "-" if mention.grain == "year" else " - "
         text += dash + _phrase(language, mention.grain, mention.last, mention.word)
     return text
+
+
+def may_replace(mention: DateMention) -> bool:
+    """Return whether the date may take the place of its words: "April" is not "next month".
+
+    It may in scripts without such prepositions; there a duration alone is followed by its ends.
+    """
+    is_adverb = mention.grain in ("month", "season", "year") and mention.language not in _GLUED
+    return not mention.lasting and not is_adverb
 
 
 def iso_date(mention: DateMention) -> str:

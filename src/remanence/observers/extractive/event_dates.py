@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from remanence.dates import DateMention, render_date
+from remanence.dates import DateMention, may_replace, render_date
 from remanence.dates.language import language_of
 
 _WEEKDAY = re.compile(
@@ -28,8 +28,6 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     is_of_heading = mention.first == mention.last == at.date()
     if not mention.relative or is_of_heading or _names_its_day(mention, at):
         return mention.text
-    if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
-        return f"{mention.text} ({mention.first.year})"
     if _names_its_month(mention):
         year = mention.first.year
         return mention.text if year == at.year else f"{mention.text} ({year})"
@@ -37,6 +35,8 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
+    if not may_replace(mention):
+        return f"{mention.text} ({shown})"
     is_week = mention.grain in ("week", "weekend")  # which a day never replaces
     if mention.language == "japanese" and is_week:
         return f"{mention.text}（{shown}）"
@@ -68,10 +68,6 @@ def _names_its_day(mention: DateMention, at: datetime) -> bool:
             or re.search(rf"(?<!\d)0?{month}\s?[月월./]", text) is not None
         )
     )
-
-
-def _counts(mention: DateMention) -> bool:
-    return mention.text.lower().split()[0] not in ("last", "next", "this")
 
 
 def _render(mention: DateMention, at: datetime) -> str:

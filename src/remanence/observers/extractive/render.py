@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
+from remanence.notes.redact import MARK
 
 _EDGES = re.compile(
     r"^((?:[^\w$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z])|(?<=\.)\.|\*(?![\w.*/]))*+)"
@@ -59,6 +60,8 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     chunks = text.split()
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
+        if glued and word is not None and chunk[0] in "'’":  # "March 1's"
+            word = word._replace(text=f"'{word.text}")
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word, chunks[place + 1 :])
         if word is not None and chunks[place + 1 :] and _ORDINAL.fullmatch(chunk):
@@ -208,6 +211,8 @@ def has_digit(word: Word) -> bool:
 def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
     if chunk in OPERATORS:
         return Word(chunk, chunk)
+    if chunk.startswith(MARK):
+        return Word(MARK, MARK)
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()
