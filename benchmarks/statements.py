@@ -29,6 +29,10 @@ UNSEEN = {
     "of unseen statements": Path(__file__).with_name("unseen_statements.tsv"),
     "of unseen statements by another hand": Path(__file__).with_name("unseen_statements_2.tsv"),
 }
+ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
+"""Messages of users and what the assistant had said before: answers, changes, lasting rules, and
+answers in games and exercises, tasks and choices. Written by a third hand, and measured with each
+set of sentences that was added to the corpus."""
 SAID_AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -44,6 +48,8 @@ class Statement(NamedTuple):
     states: bool | None
     date: str = ""
     is_ambiguous: bool = False
+    before: str = ""
+    """What the assistant said before."""
 
 
 def measure() -> list[Row]:
@@ -52,7 +58,7 @@ def measure() -> list[Row]:
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
         rows += [*_rows(unseen, whose), asyncio.run(_dates(unseen, whose))]
-    return rows
+    return [*rows, *_rows(list(_answers()), "of unseen answers and rules")]
 
 
 def _rows(statements: list[Statement], whose: str) -> Iterator[Row]:
@@ -83,6 +89,12 @@ def _unseen(path: Path) -> Iterator[Statement]:
             at = datetime.fromisoformat(row["said_at"])
             is_ambiguous = row["note"] == "ambiguous"
             yield Statement(row["text"], at, states, row["event_date"], is_ambiguous)
+
+
+def _answers() -> Iterator[Statement]:
+    with ANSWERS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            yield Statement(row["text"], SAID_AT, row["keep"] == "yes", before=row["before"])
 
 
 async def _kept(statements: Iterable[Statement]) -> list[bool]:
@@ -117,11 +129,15 @@ async def _dates(statements: list[Statement], whose: str) -> Row:
 
 
 def _request(one: Statement) -> ExtractRequest:
-    message = Message.user(one.text, created_at=one.at)
+    said = [Message.assistant(one.before)] if one.before else []
+    said.append(Message.user(one.text))
     return ExtractRequest(
         conversation=ConversationRef("default", "a"),
         user="ana",
-        messages=(message.replace(seq=1, tokens=len(one.text) // 4),),
+        messages=tuple(
+            message.replace(seq=seq, created_at=one.at, tokens=len(message.text) // 4)
+            for seq, message in enumerate(said, start=1)
+        ),
         notes=(),
         known=(),
         now=one.at,

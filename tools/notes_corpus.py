@@ -16,7 +16,10 @@ REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "bus
 UNSEEN_REGISTERS = ("care", "leisure")
 LOOK_ALIKES = "stated"
 CHANGES = "changes"
-FITTED_REGISTERS = ("memory", "texts", "team", "tools", LOOK_ALIKES, CHANGES)
+ANSWERS = "answers"
+RULES = "rules"
+TASKS = "tasks"
+FITTED_REGISTERS = ("memory", "texts", "team", TASKS, "tools", ANSWERS, RULES, LOOK_ALIKES, CHANGES)
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")

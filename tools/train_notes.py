@@ -9,7 +9,7 @@ and `--final` prints their figures on what is set aside, which chooses nothing. 
 import argparse
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
 from math import sqrt
@@ -38,6 +38,11 @@ C = 5.0
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
 conversations."""
+WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
+"""Weight of a line of a register that has more instructions, or requests, than conversations have."""
+APART = (notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES, notes_corpus.ANSWERS)
+"""Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
+statements stands in other lines, which these scores do not read."""
 VITAL = 3
 """Worth of what must never be lost."""
 MIN_FOUND = 10
@@ -108,22 +113,31 @@ def truth_of(units: Corpus) -> Flags:
 
 
 def matrix_of(lines: Iterable[Line], more: MoreFeatures = no_more, size: int = BUCKETS) -> Matrix:
-    """A row per line, a column per bucket; each group of features divided as in `Scorer`."""
+    """A row per line, a column per bucket."""
+    return matrix((groups_of(line, more) for line in lines), size)
+
+
+def groups_of(line: Line, more: MoreFeatures) -> Iterator[Sequence[str]]:
+    found = features(line)
+    yield [gram for word in found.words for gram in word_grams(word)]
+    yield from (found.grammar, found.shape, *more(line))
+
+
+def matrix(found: Iterable[Iterable[Sequence[str]]], size: int) -> Matrix:
+    """A row per set of groups, a column per bucket; each group of features divided as in `Scorer`."""
     buckets: dict[str, int] = {}
     rows, columns, values = [], [], []
-    for row, line in enumerate(lines):
-        one = features(line)
-        grams = [gram for word in one.words for gram in word_grams(word)]
-        for group in (grams, one.grammar, one.shape, *more(line)):
+    for row, groups in enumerate(found):
+        for group in groups:
             for name in group:
                 if name not in buckets:
                     buckets[name] = stored.bucket(name, size)
                 rows.append(row)
                 columns.append(buckets[name])
                 values.append(1 / sqrt(len(group)))
-    matrix = sparse.csr_matrix((values, (rows, columns)), shape=(max(rows) + 1, size))
-    matrix.sum_duplicates()
-    return matrix
+    made = sparse.csr_matrix((values, (rows, columns)), shape=(row + 1, size))
+    made.sum_duplicates()
+    return made
 
 
 def lines_of(units: Corpus) -> list[Line]:
@@ -133,13 +147,15 @@ def lines_of(units: Corpus) -> list[Line]:
 def weights_of(units: Corpus) -> Floats:
     """The weight of each sentence in a fit, a column per head."""
     later = is_later(units)
+    registers = np.array([sentence.register for unit in units for sentence in unit])
     weights = np.ones((len(later), len(HEADS)))
+    for register, weight in WEIGHTS.items():
+        weights[registers == register] = weight
     for head in ("worth", "vital", "lasting"):
-        weights[later, list(HEADS).index(head)] = LATER
+        weights[later, list(HEADS).index(head)] *= LATER
     unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
     weights[unmarked, list(HEADS).index("dependent")] = 0
     speakers = np.array([sentence.speaker for unit in units for sentence in unit])
-    registers = np.array([sentence.register for unit in units for sentence in unit])
     output = list(HEADS).index("output")
     weights[speakers != "t", output] = 0
     weights[np.ix_(registers == "tools", np.arange(len(HEADS)) != output)] = 0
@@ -277,9 +293,7 @@ def main() -> int:
     if options.final:
         report_set_aside(stored.load())
         return 0
-    # Look-alikes of statements and changes have scores of their own (`train_statements.py`).
-    apart = (notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES)
-    units = [u for u in conversations(held=False) if u[0].register not in apart]
+    units = [u for u in conversations(held=False) if u[0].register not in APART]
     inputs = matrix_of(lines_of(units))
     scores = cross_validate(
         units, inputs, (lambda unit: unit[0].register) if options.by_register else fold

@@ -40,7 +40,14 @@ BUCKETS = 1 << 18
 C = 2.0
 HARD = "stated"
 """The register whose every look-alike has a true statement of similar words."""
-WEIGHTS = {HARD: 2.0, "memory": 2.0, notes_corpus.CHANGES: 0.0, "": 0.6}
+WEIGHTS = {
+    HARD: 2.0,
+    "memory": 2.0,
+    notes_corpus.CHANGES: 0.0,
+    notes_corpus.ANSWERS: 0.5,
+    notes_corpus.RULES: 0.5,
+    "": 0.6,
+}
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
 FALSE = {STATED: 0.25, CHANGES: 0.2}
 """Share above the cutoff of the look-alikes of the hard register, and of statements of no change."""
@@ -94,7 +101,7 @@ def examples(units: Corpus) -> list[Example]:
         ]
         said += own
         another = {sentence.text: line for line, sentence in pairs if sentence.labels & _ANOTHERS}
-        if len(unit) == 1 and unit[0].register != notes_corpus.CHANGES:
+        if len(unit) == 1 and unit[0].register not in (notes_corpus.CHANGES, notes_corpus.RULES):
             single += own
             alone += own if not another else []
         framing = {line.opening.text for line in another.values() if line.opening}

@@ -322,7 +322,7 @@ async def test_an_open_memory_keeps_the_facts_of_old_days_with_their_source(
     clock = FixedClock(MONDAY)
     async with opened(tmp_path, clock) as memory:
         await memory.note("I prefer oat milk in my coffee.", user="ana", tenant="acme")
-        await memory.note("Lunch was fine.", user="ana", tenant="acme")
+        await memory.note("Thanks, see you later!", user="ana", tenant="acme")
         clock.advance(3 * DAY)
         [done] = await memory.consolidate(user="ana", tenant="acme")
         [fact] = await memory.facts.list(user="ana", tenant="acme")

@@ -595,7 +595,8 @@ def test_what_follows_a_list_does_not_read_as_one_of_its_items() -> None:
     notes = _notes(
         _request(Message.user(f"{rules}Deploy with make release from gate B42."), ratio=9)
     )
-    assert [note.text.partition(" ")[0] for note in notes] == ["Never", "Deploy"]
+    *listed, last = (note.text.partition(" ")[0] for note in notes)
+    assert (set(listed), last) == ({"Never"}, "Deploy")
 
 
 def test_what_a_change_should_bring_is_not_what_it_brought() -> None:
@@ -727,6 +728,19 @@ def test_the_day_of_a_german_date_does_not_end_its_sentence() -> None:
     assert "am 1. Juni anfangen" in text
 
 
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("The staging password is [secret].", "The staging password is [secret]"),
+        ("Yesterday's outage lasted 40 minutes.", "October 4's outage lasted 40 minutes"),
+        ("We move to York next month.", "We move to York next month (November)"),
+    ],
+)
+def test_a_note_keeps_the_marks_of_its_sentence(said: str, noted: str) -> None:
+    message = Message.user(said, created_at=datetime(2026, 10, 5, 10, tzinfo=UTC))
+    assert _whole(message) == noted
+
+
 def _split(text: str) -> list[str]:
     return [text[span.start : span.end] for span in sentences(text)]
 
@@ -742,9 +756,12 @@ def _split(text: str) -> list[str]:
         "Please pay invoice no. H-2291 by Friday.",
         "It is in bill no. 4711 of May.",
         "Die Buchung hat Nr. 5557-88.",
+        "Wir liefern z. B. nach Kassel.",
+        "Das Lager ist in der Hauptstr. 5 in Kassel.",
+        "The depot is approx. 3 miles away.",
     ],
 )
-def test_the_period_of_an_ordinal_or_of_a_number_word_ends_no_sentence(sentence: str) -> None:
+def test_the_period_of_an_ordinal_or_of_an_abbreviation_ends_no_sentence(sentence: str) -> None:
     assert _split(sentence) == [sentence]
 
 

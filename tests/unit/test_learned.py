@@ -88,10 +88,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 1.319, 1.036, -4.069, -5.107),
-        ("ab jetzt bitte immer auf Deutsch antworten", 4.713, -0.704, 1.969, -5.054),
-        ("我对花生过敏", -0.025, 2.186, -6.515, -4.796),
-        ("olvida mi dirección antigua, por favor", 1.97, -2.001, -3.589, 3.725),
+        ("I moved from Lisbon to Porto in January.", 1.049, 0.646, -3.808, -5.46),
+        ("ab jetzt bitte immer auf Deutsch antworten", 4.274, -1.238, 0.933, -5.281),
+        ("我对花生过敏", -0.08, 2.115, -5.728, -4.907),
+        ("olvida mi dirección antigua, por favor", 1.671, -2.206, -2.918, 3.219),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(

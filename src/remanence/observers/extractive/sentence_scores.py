@@ -3,7 +3,7 @@
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Tag
 
-_STANDING = {"vital": 1.25, "inst": 0.4, "pref": 0.4, "personal": 1.0}
+_STANDING = {"vital": 1.25, "inst": -0.2, "pref": 0.4, "personal": 1.3}
 """How far above its cutoff one of these scores is in what a user says that must never be lost.
 
 Of such sentences in conversations with an agent, three of four are labelled so, and nine of ten as
@@ -49,9 +49,9 @@ def is_standing(text: str, scores: Scores) -> bool:
     if len(text) > _MAX_STANDING or prose < _PROSE_SHARE * len(text):
         return False
     over = scorer().over
-    return not is_borrowed(scores) and any(
-        over(scores, head) >= least for head, least in _STANDING.items()
-    )
+    if is_borrowed(scores) and over(scores, "quoted") >= over(scores, "inst"):
+        return False
+    return any(over(scores, head) >= least for head, least in _STANDING.items())
 
 
 def is_borrowed(scores: Scores) -> bool:

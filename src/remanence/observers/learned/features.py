@@ -19,7 +19,7 @@ _LIST = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
 _EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]")
 _DIGIT = re.compile(r"\d")
 _FINAL = ".!?。！？ "
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 class Line(NamedTuple):
@@ -78,7 +78,7 @@ def word_grams(word: str) -> set[str]:
         return set()
     if not word[0].isalpha():
         return {f"sign {word}"}
-    unspaced = _UNSPACED.match(word)
+    unspaced = UNSPACED.match(word)
     padded = word if unspaced else f" {word} "
     grams = {
         padded[at : at + size]
@@ -125,10 +125,10 @@ def _shape(line: Line, tokens: Sequence[str]) -> Iterator[str]:
     yield f"role {line.role}"
     shared = _shared_traits(line.text, len(tokens))
     capitals = sum(token[0].isupper() and not token.isupper() for token in tokens[1:])
-    yield from _with_role(line.role, f"capitals {_level(capitals, 1, 2, 4)}")
+    yield from _with_role(line.role, f"capitals {level(capitals, 1, 2, 4)}")
     for trait in shared:
         yield from _with_role(line.role, trait)
-    yield f"length {_level(len(line.text), 5, 10, 20, 40, 60, 90, 130)}"
+    yield f"length {level(len(line.text), 5, 10, 20, 40, 60, 90, 130)}"
     if _LIST.match(line.text):
         yield "list"
     if line.text[:1].isupper():
@@ -148,8 +148,8 @@ def _shared_traits(text: str, tokens: int) -> list[str]:
     """Traits of a text that matter to a reply too."""
     last = text.rstrip()[-1:]
     traits = {
-        f"tokens {_level(tokens, 2, 3, 5, 8, 12, 18, 25)}": True,
-        f"digits {_level(len(_DIGIT.findall(text)), 1, 2, 4, 8)}": True,
+        f"tokens {level(tokens, 2, 3, 5, 8, 12, 18, 25)}": True,
+        f"digits {level(len(_DIGIT.findall(text)), 1, 2, 4, 8)}": True,
         f"quotes {min(3, len(QUOTE.findall(text)))}": True,
         "question": _QUESTION.search(text),
         "ends ?": last in ("?", "？", "؟"),
@@ -168,5 +168,6 @@ def _edges(text: str, words: Sequence[str]) -> Iterator[str]:
         yield f"final {text.rstrip(_FINAL)[-3:].lower()}"
 
 
-def _level(count: int, *bounds: int) -> int:
-    return sum(count >= bound for bound in bounds)
+def level(amount: float, *bounds: float) -> int:
+    """Return how many of the bounds an amount reaches."""
+    return sum(amount >= bound for bound in bounds)

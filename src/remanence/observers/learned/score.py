@@ -39,7 +39,10 @@ class Explanation(NamedTuple):
 
 
 class Scorer:
-    """Scores lines; one is safe to share between tasks, not between threads."""
+    """Scores lines; one is safe to share between tasks and threads.
+
+    What it remembers of features and words is the same whoever computes it.
+    """
 
     def __init__(self, weights: Weights, more: MoreFeatures = no_more) -> None:
         self.weights = weights
