@@ -183,7 +183,7 @@ async def _merge(text: str, at: datetime, known: tuple[Fact, ...]) -> FactChange
     )
     drafts = await ExtractiveFacts().extract(request)
     return merge_facts(
-        drafts or [FactDraft(summary=text, valid_from=at)],
+        drafts or [FactDraft(summary=text, first_seq=1, last_seq=1, valid_from=at)],
         known,
         owner=_ANA,
         source=None,

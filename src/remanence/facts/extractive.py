@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
-from remanence.facts.merge import HOME, UPDATE
+from remanence.facts.merge import HOME
 from remanence.notes.redact import redact
+from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import CHANGES, STATED, statement_scores
+from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.observers.spoken import spoken_lines
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
@@ -54,23 +55,22 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     drafts: list[FactDraft] = []
     names_of_user = {"user", request.user.casefold()}
     for line, source in spoken_lines(request.messages):
-        if line.role == "user" and _may_state(line.text):
-            stated = statement_scores(line)
-            if stated[STATED] >= 0:
-                updates = stated[CHANGES] >= 0
-                draft = _draft(line.text, source, scorer().score(line), updates=updates)
-                if source.speaker.casefold() not in names_of_user:
-                    draft = replace(draft, summary=f"{source.speaker}: {draft.summary}")
-                drafts.append(draft)
+        if line.role == "user" and _states(line):
+            draft = _draft(line.text, source, scorer().score(line))
+            if source.speaker.casefold() not in names_of_user:
+                draft = replace(draft, summary=f"{source.speaker}: {draft.summary}")
+            drafts.append(draft)
         yield
     return tuple(drafts)
 
 
-def _may_state(text: str) -> bool:
-    return len(text) <= _MAX_CHARACTERS and not _QUESTION.search(text)
+def _states(line: Line) -> bool:
+    if len(line.text) > _MAX_CHARACTERS or _QUESTION.search(line.text):
+        return False
+    return statement_scores(line)[STATED] >= 0
 
 
-def _draft(text: str, source: Message, scores: Scores, *, updates: bool) -> FactDraft:
+def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
     """Return the fact that a sentence states."""
     fact_type, tags = _kind(scores)
     if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
@@ -79,7 +79,7 @@ def _draft(text: str, source: Message, scores: Scores, *, updates: bool) -> Fact
     return FactDraft(
         summary=redact(" ".join(said.split())),
         type=fact_type,
-        tags=(*tags, UPDATE) if updates else tags,
+        tags=tags,
         first_seq=source.seq,
         last_seq=source.seq,
         valid_from=source.created_at,

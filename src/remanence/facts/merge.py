@@ -1,6 +1,5 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -17,18 +16,15 @@ from remanence.languages.vocabulary import (
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.learned.features import tag
 from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.pairs import score_of_end
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
-UPDATE = "update"
-"""Tag of a fact that something changed or ended: it replaces those whose topic it names."""
 
 _ALIKE = 0.8
 _MAX_DIFFERENT = 4
 """The number of terms by which two values of one thing may differ on each side."""
-_NO_TOPIC = re.compile(r"[\d\u3041-\u309f]|^.$")
-"""In terms that name no thing: figures, Japanese particles and endings, single letters."""
 _SHORT_NAME, _LONG_NAME = 2, 6
 """Words of a name, and of one that begins and ends in capitals."""
 _OPENING = 2
@@ -38,29 +34,24 @@ _OWNED = 2
 _OWNER_AFTER = 3
 """Words after a thing of which one may be "my": "the phone number of my mother"."""
 
-_MEASURE = re.compile(
-    r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
-    `names` are names in the order of the text. `topic` are those that are neither a value nor part
-    of a date, `owned` those after a word such as "my" at the beginning. `person` names whose home,
-    favorite or other single value it is: empty for the user, None if there is no such value.
+    `names` are names in the order of the text, `owned` those after a word such as "my" at the
+    beginning. `person` names whose home, favorite or other single value it is: empty for the user,
+    None if there is no such value.
     """
 
     speaker: str
+    text: str
     bag: frozenset[str]
-    topic: frozenset[str]
     owned: frozenset[str]
     person: frozenset[str] | None
     names: tuple[str, ...]
     is_negative: bool
     numbers: frozenset[str]
-    measures: frozenset[str]
     single: frozenset[str]
     is_home: bool
     asks_topic: bool
@@ -233,9 +224,8 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
     return (
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
         or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
-        or (UPDATE in new.tags and _is_about(mine, theirs))
         or _other_value(mine, theirs)
-        or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
+        or (new.first_seq is not None and _is_ended(theirs, mine))
     )
 
 
@@ -254,14 +244,13 @@ def _is_of_one_person(new: Fact, old: Fact) -> bool:
     return bool(mine & theirs) or not (mine or theirs)
 
 
-def _is_about(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Return whether the later of two facts names all that the earlier is about.
+def _is_ended(earlier: _Meaning, later: _Meaning) -> bool:
+    """Return whether the learned score of two statements says that the later one ends the earlier.
 
-    Facts that differ in nothing but bare numbers are about two things.
+    Statements that differ in nothing but bare numbers are about two things, such as two gardens.
     """
-    differing = mine.bag ^ theirs.bag
-    is_other = bool(differing) and all(map(str.isdigit, differing))
-    return bool(theirs.topic) and theirs.topic <= mine.bag and not is_other
+    is_other = all(map(str.isdigit, earlier.bag ^ later.bag))
+    return not is_other and score_of_end(earlier.text, later.text) >= 0
 
 
 def _is_home(fact: Fact) -> bool:
@@ -284,28 +273,17 @@ def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
     return few and bool(common or not mine.asks_topic)
 
 
-def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Return whether both differ only in the time, price or percentage of one thing.
-
-    Other numbers distinguish things: garden 3 and garden 4 are two gardens.
-    """
-    if len(mine.measures) != 1 or len(theirs.measures) != 1 or mine.measures == theirs.measures:
-        return False
-    about, other = mine.bag - mine.measures, theirs.bag - theirs.measures
-    return len(about) > 1 and about == other
-
-
 @lru_cache(maxsize=4_096)
 def _meaning(summary: str) -> _Meaning:
     speaker, separator, text = summary.partition(": ")
     if not separator or not _may_be_name(speaker):
         speaker, text = "", summary
+    text = _without_now(text)
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
     said = list(words(text, vocabulary, opens=False))
     content = [word for word in said if word.key not in small]
-    bag = _all_terms(content)
-    small_terms, owned = _small_and_owned(said)
+    owned = _things_after_my(said)
     cues = [
         cue
         for cue in find_cues(text, "home", "preferred", "single")
@@ -317,17 +295,25 @@ def _meaning(summary: str) -> _Meaning:
     )
     return _Meaning(
         speaker=speaker.casefold(),
-        bag=bag,
-        topic=frozenset(term for term in bag - small_terms if not _NO_TOPIC.search(term)),
+        text=text,
+        bag=_all_terms(content),
         owned=owned - single if is_home else owned,
         person=_person(text, cues[0], vocabulary) if cues else None,
         names=tuple(word.key for word in content if word.is_name),
         is_negative=_is_negative(text, said, vocabulary),
         numbers=frozenset(word.key for word in content if has_digit(word)),
-        measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
         single=single,
         is_home=is_home,
         asks_topic=bool(cues) and cues[0].use == "preferred",
+    )
+
+
+def _without_now(text: str) -> str:
+    """Return a text without words such as "now", which stand anywhere in it."""
+    keys = [chunk.lower().rstrip(",.;") for chunk in text.split()]
+    known = language_of(text, keys).words
+    return " ".join(
+        c for c, key in zip(text.split(), keys, strict=True) if "now" not in known.get(key, ())
     )
 
 
@@ -414,13 +400,10 @@ def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> boo
     return denies or any(word.key in vocabulary.denials for word in said)
 
 
-def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of function words and parts of dates, and those after an opening "my"."""
-    classes = _classes(said)
-    small = (word for word, found in zip(said, classes, strict=True) if found)
-    owners = (at + 1 for at, found in enumerate(classes[:_OPENING]) if "my" in found)
-    owned = (word for at in owners for word in said[at : at + _OWNED])
-    return _all_terms(small), _all_terms(owned)
+def _things_after_my(said: Sequence[Word]) -> frozenset[str]:
+    """Return the terms of the words after an opening "my"."""
+    owners = (at + 1 for at, found in enumerate(_classes(said[:_OPENING])) if "my" in found)
+    return _all_terms(word for at in owners for word in said[at : at + _OWNED])
 
 
 def _all_terms(said: Iterable[Word]) -> frozenset[str]:

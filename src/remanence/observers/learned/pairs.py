@@ -1,0 +1,153 @@
+"""Score of two statements of a user: that the later one ends what the earlier one says.
+
+They are compared by how much they share, where they differ, the classes of their function words,
+and learned scores of the later one. No word of content is a feature.
+"""
+
+from collections.abc import Iterator, Sequence, Set as AbstractSet
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from math import inf, sqrt
+from typing import NamedTuple, TypeAlias
+
+from remanence.observers.learned.features import UNSPACED, Line, level, tag, word_grams
+from remanence.observers.learned.function_words import WORD, Classes
+from remanence.observers.learned.score import scorer
+from remanence.observers.learned.statements import CHANGES, statement_scores
+from remanence.observers.learned.weights import PackedRows, load, unpack
+
+FILE = "pairs.bin"
+ENDS = "ends"
+"""The head: that the later statement ends the earlier one."""
+
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
+
+_HEADS = ("end", "rep", "corr", "out", "habit", "fut", "pref", "inst", "dec", "personal", "next")
+
+
+class _Statement(NamedTuple):
+    """The words of a statement, without signs."""
+
+    words: tuple[str, ...]
+    classes: frozenset[str]
+    content: frozenset[str]
+    grams: frozenset[str]
+    """Parts of the words of content."""
+    numbers: frozenset[str]
+
+
+def score_of_end(earlier: str, later: str) -> float:
+    """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
+    groups = pair_features(earlier, later)
+    if not groups:
+        return -inf
+    weights, rows = load(FILE), _rows()
+    total = sum(unpack(rows.total(group), 1)[0] / sqrt(len(group)) for group in groups)
+    return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[ENDS]
+
+
+def shared_part(text: str, other: str) -> float:
+    """Return the share of the parts of words of content of a text that another has too; 0 to 1."""
+    grams = _statement(text).grams
+    return len(grams & _statement(other).grams) / max(1, len(grams))
+
+
+def pair_features(earlier: str, later: str) -> Groups:
+    """Groups of features of two statements; none if they share no part of a word of content."""
+    one, other = _statement(earlier), _statement(later)
+    if one.grams.isdisjoint(other.grams):
+        return ()
+    found = (_overlap(one, other), _differences(one.words, other.words), _classes(one, other))
+    return (*filter(None, (tuple(dict.fromkeys(group)) for group in found)), _scores(later))
+
+
+@cache
+def _rows() -> PackedRows:
+    return PackedRows(load(FILE))
+
+
+@lru_cache(maxsize=4_096)
+def _statement(text: str) -> _Statement:
+    tagged = list(_words(tag(text, [word.lower() for word in WORD.findall(text)])))
+    content = frozenset(word for word, classes in tagged if not classes)
+    return _Statement(
+        words=tuple(word for word, _ in tagged),
+        classes=frozenset(name for _, classes in tagged for name in classes),
+        content=content,
+        grams=frozenset(gram for word in content for gram in _grams(word)),
+        numbers=frozenset(word for word, _ in tagged if word[0].isdigit()),
+    )
+
+
+def _words(tagged: Sequence[tuple[str, Classes]]) -> Iterator[tuple[str, Classes]]:
+    """Words without the signs; in a script without spaces, each character of what has no class."""
+    for token, classes in tagged:
+        if UNSPACED.match(token) and not classes:
+            yield from ((character, ()) for character in token)
+        elif token[0].isalnum():
+            yield token, classes
+
+
+def _grams(word: str) -> AbstractSet[str]:
+    """The n-grams of a word, or the whole number; a single letter has none."""
+    return {word} if word[0].isdigit() else word_grams(word) - {f"word {word}"}
+
+
+def _overlap(one: _Statement, other: _Statement) -> Iterator[str]:
+    common = len(one.grams & other.grams)
+    for name, statement in (("earlier", one), ("later", other)):
+        covered = common / len(statement.grams)
+        yield f"covers {name} {level(covered, 0.05, 0.15, 0.3, 0.45, 0.6, 0.8)}"
+    yield f"common grams {level(common, 1, 2, 4, 7, 12)}"
+    longest = max(map(len, one.content & other.content), default=0)
+    yield f"longest common {level(longest, 1, 3, 4, 5, 6, 8, 10)}"
+    fewer, more = len(one.content - other.content), len(other.content - one.content)
+    yield f"only earlier {level(fewer, 1, 2, 3, 5)}"
+    yield f"only later {level(more, 1, 2, 3, 5)}"
+    yield f"only either {level(fewer, 1, 2, 3)} {level(more, 1, 2, 3)}"
+    if one.numbers or other.numbers:
+        yield f"numbers {_relation(one.numbers, other.numbers)}"
+
+
+def _relation(one: frozenset[str], other: frozenset[str]) -> str:
+    if one == other:
+        return "same"
+    if not (one and other):
+        return "later" if other else "earlier"
+    return "within" if one < other or other < one else "other"
+
+
+def _differences(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
+    """Yield what is replaced, added or left out, and at which place."""
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    yield f"changes {level(len(changes), 1, 2, 3, 5)}"
+    yield f"alike {level(matcher.ratio(), 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)}"
+    for change, begin, end, start, stop in changes:
+        size = len(other) if stop > start else len(one)
+        yield f"{change} {_place(*((start, stop) if stop > start else (begin, end)), size)}"
+
+
+def _place(begin: int, end: int, size: int) -> str:
+    if begin == 0:
+        return "all" if end == size else "start"
+    return "end" if end == size else "middle"
+
+
+def _classes(one: _Statement, other: _Statement) -> Iterator[str]:
+    """Yield the classes of function words, with which of the statements have them."""
+    for names, which in (
+        (one.classes & other.classes, "both"),
+        (one.classes - other.classes, "earlier"),
+        (other.classes - one.classes, "later"),
+    ):
+        yield from (f"{which}: {name}" for name in sorted(names))
+
+
+@lru_cache(maxsize=4_096)
+def _scores(text: str) -> tuple[str, ...]:
+    """The scores of a statement, in steps."""
+    line = Line(text, "user")
+    own, scores = scorer(), scorer().score(line)
+    over = {CHANGES: statement_scores(line)[CHANGES]} | {h: own.over(scores, h) for h in _HEADS}
+    return tuple(f"{head} {level(above, -2, -1, 0, 1)}" for head, above in over.items())
