@@ -194,7 +194,9 @@ class ContextReader:
         curated = await self._curated_file(owner)
         by_hand = render_curated(curated, max_tokens=most // 2, count_text=count)
         room = most - count(by_hand)
-        known = facts_text(facts, conversation=self.ref.id, max_tokens=room, count_text=count)
+        known = await asyncio.to_thread(
+            facts_text, facts, snapshot, max_tokens=room, count_text=count
+        )
         text = "\n\n".join(text for text in (by_hand, known) if text)
         if state.key:  # a conversation without messages has no row to pin to
             pin = FactsPin(marker=marker, text=text, at=now)

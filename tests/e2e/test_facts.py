@@ -10,10 +10,10 @@ import pytest
 from remanence import Fact, Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
-from remanence.protocols import ExtractRequest
+from remanence.protocols import ExtractRequest, ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.models import ScriptedModel
-from remanence.types import FactDraft
+from remanence.types import Draft, FactDraft, Note
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
@@ -214,6 +214,45 @@ async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -
         context = await memory.conversation("first", user="ana").context()
 
     assert "facts" not in {block.kind for block in context.system}
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_fact_that_the_notes_no_longer_tell_is_shown_until_they_do(told: bool) -> None:
+    rule = "Ana wants answers of at most three lines"
+
+    def notes(request: ObserveRequest | ReflectRequest) -> Draft:
+        return Draft(
+            notes=(Note(text=f"user: {rule}." if told else "boats", first_seq=1, last_seq=1),),
+            made_by="scripted/1",
+        )
+
+    policy = Policy(
+        observe_tokens=300,
+        observe_max_tokens=600,
+        tail_tokens=600,
+        tail_keep_tokens=100,
+        reflect_tokens=(30, 400),
+        note_ratio=0.5,
+    )
+    extractor = ScriptedFacts((FactDraft(summary=rule, first_seq=1, last_seq=2),))
+    async with Memory.open(
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver([notes] * 40),
+        reflector=ScriptedReflector([notes] * 40),
+        extractor=extractor,
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(40):
+            await chat.append(Message.user(question(number)), Message.assistant("Yes. " * 30))
+            await chat.flush()
+            context = await chat.context()
+        facts = [block.text for block in context.system if block.kind == "facts"]
+
+    assert rule in context.to_text()
+    assert [text.splitlines()[0] for text in facts] == (
+        [] if told else ["## Known from earlier in this conversation"]
+    )
 
 
 async def test_ending_twice_keeps_nothing_twice() -> None:
