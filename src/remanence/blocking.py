@@ -126,6 +126,10 @@ class Conversation(Handle[awaited_conversation.Conversation]):
         finally:
             self._portal.call(turn.__aexit__(None, None, None))
 
+    def sibling(self, id: str) -> "Conversation":  # noqa: A002 - as in `memory.conversation`
+        """Return the handle of another conversation of the same tenant and user."""
+        return type(self)(self._awaited.sibling(id), self._portal)
+
     owner = blocking(awaited_conversation.Conversation.owner)
     append = blocking(awaited_conversation.Conversation.append)
     context = blocking(awaited_conversation.Conversation.context)

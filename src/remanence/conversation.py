@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from itertools import takewhile
-from typing import Final
+from typing import Final, Self
 
 from remanence import telemetry
 from remanence.archive.blocks import BlockStore, Tier
@@ -14,6 +14,7 @@ from remanence.archive.exchange import ImportReport, export_segments, import_blo
 from remanence.arguments import (
     require_count,
     require_moment,
+    require_name,
     require_one_of,
     require_text,
     require_texts,
@@ -25,7 +26,12 @@ from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage
 from remanence.facts.api import Facts
-from remanence.forgetting import delete_conversation, find_mentions, forget_messages
+from remanence.forgetting import (
+    conversations_of,
+    delete_conversation,
+    find_mentions,
+    forget_messages,
+)
 from remanence.pacing import FOREGROUND, Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
@@ -499,7 +505,11 @@ class Conversation:
         return await self._runtime.budgets.states(self.ref, user or self.user)
 
     async def forget(
-        self, *message_ids: str, facts: Sequence[str] = (), query: str | None = None
+        self,
+        *message_ids: str,
+        facts: Sequence[str] = (),
+        query: str | None = None,
+        everywhere: bool = False,
     ) -> Receipt:
         """Erase messages, facts of the user, and all that was made from them; return a receipt.
 
@@ -512,6 +522,8 @@ class Conversation:
             facts: ids of facts of the conversation's user to forget.
             query: what is to be forgotten, in words. Nothing is erased yet: the receipt, with
                 `erased=False`, names the candidates, for a person to choose from.
+            everywhere: look for the query in all conversations of the user; messages are then
+                forgotten in the conversation that the receipt names with each.
 
         Raises:
             InvalidArgument: there is no such message or fact, or nothing is named.
@@ -526,12 +538,27 @@ class Conversation:
             raise InvalidArgument(
                 f"query={query!r:.80} only finds candidates: give it words, and no ids beside it"
             )
+        if everywhere and query is None:
+            raise InvalidArgument(
+                "everywhere=True is for a query: name the messages of each handle"
+            )
         owner = await self.owner()
         if query is None:
             return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
-        hits = await self.recall(query, limit=CANDIDATES)
-        found = {hit.source_id for hit in hits if hit.kind != "note"}
-        return await find_mentions(self._runtime, self.ref, owner, query, found)
+        if owner is None or not everywhere:
+            hits = await self.recall(query, limit=CANDIDATES)
+            return await find_mentions(self._runtime, [self.ref], owner, query, hits)
+        hits = await self._runtime.recall_search.search(
+            owner, owner, query, limit=CANDIDATES, only=RecallFilter()
+        )
+        refs = [ref async for ref in conversations_of(self._runtime, owner)]
+        return await find_mentions(self._runtime, refs, owner, query, hits)
+
+    def sibling(self, id: str) -> Self:  # noqa: A002 - as in `memory.conversation`
+        """Return the handle of another conversation of the same tenant and user."""
+        require_name("conversation id", id)
+        ref = ConversationRef(self.ref.tenant, id)
+        return type(self)(self._runtime, ref, self.user, self._timezone)
 
     async def delete(self) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.

@@ -1,13 +1,13 @@
 """Forgetting across the parts of an open memory: tape, vectors elsewhere, blocks, daily notes."""
 
 import secrets
-from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
+from collections.abc import AsyncIterator, Sequence
 
 from remanence.engine.forgetting import Forgetting, facts_to_erase
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, Fact, ForgottenMessage, Message, Owner, Receipt
+from remanence.types import ConversationRef, Fact, ForgottenMessage, Hit, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -95,24 +95,33 @@ async def forget_messages(
 
 
 async def find_mentions(
-    runtime: Runtime, ref: ConversationRef, owner: Owner | None, query: str, hits: AbstractSet[str]
+    runtime: Runtime,
+    refs: Sequence[ConversationRef],
+    owner: Owner | None,
+    query: str,
+    hits: Sequence[Hit],
 ) -> Receipt:
     """Return the messages and facts that *query* may mean, and erase nothing.
 
-    These are the ids in *hits*, and all that have the words of the query as they are; a fact also
-    has those of its repetitions.
+    These are those of *hits*, and all that have the words of the query as they are; a fact also has
+    those of its repetitions.
     """
     words = " ".join(query.casefold().split())
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     said_again = await runtime.store.repetitions(owner) if owner else ()
     said = [*((fact.id, fact) for fact in facts), *said_again]
-    named = hits & {fact.id for fact in facts}
+    found = {(hit.kind, hit.conversation, hit.source_id) for hit in hits}
+    named = {hit.source_id for hit in hits if hit.kind == "fact"} & {fact.id for fact in facts}
     named |= {fact_id for fact_id, fact in said if words in fact.summary.casefold()}
     messages = [
         ForgottenMessage(ref.id, message.seq, message.id or "", "")
+        for ref in refs
         async for message in read_tape(runtime, ref)
         if message.kind != "forgotten"
-        and (message.id in hits or words in " ".join(message.full_text.casefold().split()))
+        and (
+            ("message", ref.id, message.id) in found
+            or words in " ".join(message.full_text.casefold().split())
+        )
     ]
     return Receipt(
         erased=False,

@@ -69,6 +69,7 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
             id=_text("The id of one fact."),
             facts=_TEXTS,
             messages=_TEXTS,
+            conversation=_text("The conversation that the messages are of, if it is another one."),
         ),
         _tool(
             "recall",
@@ -115,7 +116,8 @@ class _Calls:
         user, tenant = await self._owner()
         known = await self._conversation.facts.list(user=user, tenant=tenant, history=True)
         if (query := _optional(given, "query")) is not None:
-            return await self._candidates(await self._conversation.forget(query=query), known)
+            found = await self._conversation.forget(query=query, everywhere=True)
+            return await self._candidates(found, known)
         facts = [*_strings(given, "facts"), *_strings(given, "id")]
         messages = _strings(given, "messages")
         if not facts and not messages:
@@ -124,17 +126,30 @@ class _Calls:
         for fact_id in facts:
             if fact_id not in named:
                 return f"There is no fact with the id {fact_id!r}: search for it first."
-        receipt = await self._conversation.forget(*messages, facts=facts)
+        said_in = await self._conversation_of(given)
+        receipt = await said_in.forget(*messages, facts=facts)
         gone = ", ".join((*facts, *receipt.message_ids))
         said = not messages and any(fact.first_seq for fact in named.values())
         return f"Forgotten: {gone}{_REST if said else ''}"
 
+    async def _conversation_of(self, given: Mapping[str, Any]) -> Conversation:  # as above
+        name = _optional(given, "conversation")
+        if name is None:
+            return self._conversation
+        other = self._conversation.sibling(name)
+        if await other.owner() != await self._conversation.owner():
+            raise InvalidArgument(f"the user has no conversation {name!r}: take one that was found")
+        return other
+
     async def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
         lines = [_fact_line(fact) for fact in known if fact.id in found.facts]
         for place in found.messages:
-            (message,) = await self._conversation.messages(after=place.seq - 1, limit=1)
+            said_in = self._conversation.sibling(place.conversation)
+            (message,) = await said_in.messages(after=place.seq - 1, limit=1)
             text = " ".join(message.full_text.split())
-            lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id})")
+            is_other = place.conversation != self._conversation.id
+            of = f", conversation: {place.conversation}" if is_other else ""
+            lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id}{of})")
         return "\n".join(lines) or "Nothing says that."
 
     async def recall(self, given: Mapping[str, Any]) -> str:  # as above

@@ -172,6 +172,9 @@ def test_forget_export_and_backup_work_in_the_shell(
     assert remedy in b" ".join(capsysbinary.readouterr().err.split())
     assert main(["forget", "chat", "--query", "8814-2207", *db]) == 0
     assert b"message m1 (chat, 1): user: My number is 8814-2207." in capsysbinary.readouterr().out
+    other = ["forget", "chat", "--query", "8814-2207", "--everywhere", *db]
+    assert main(other) == 0
+    assert b"message m1 (chat, 1): user: My number" in capsysbinary.readouterr().out
     assert main(["forget", "chat", "--query", "passport", *db]) == 0
     assert capsysbinary.readouterr().out == b"nothing to forget was found\n"
     assert main(["forget", "chat", "--message", "m1", "--yes", "--json", *db]) == 0

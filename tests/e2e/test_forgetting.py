@@ -12,7 +12,7 @@ import pytest
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
 from remanence.engine.forgetting import Forgetting
-from remanence.errors import InvalidArgument, StoreError, StoreUnavailable
+from remanence.errors import InvalidArgument, StoreError, StoreUnavailable, WrongUser
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, check_coverage, check_tiling
@@ -465,6 +465,30 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
             (fact.id,),
         )
         assert traces(path) == []
+
+
+async def test_a_query_looks_in_all_conversations_of_the_user_if_it_is_asked_to(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        for name, user in (("one", "ana"), ("two", "ana"), ("three", "bo")):
+            chat = memory.conversation(name, user=user)
+            await chat.append(Message.user("My phone number is 8814-2207.", id="m"))
+        chat = memory.conversation("four", user="ana")
+
+        here = await chat.forget(query="8814-2207")
+        found = await chat.forget(query="8814-2207", everywhere=True)
+        for message in found.messages:
+            await chat.sibling(message.conversation).forget(message.id)
+
+        assert here.messages == ()
+        assert [message.conversation for message in found.messages] == ["one", "two"]
+        assert {hit.conversation for hit in await memory.recall("8814-2207", user="bo")} == {
+            "three"
+        }
+        assert await memory.recall("8814-2207", user="ana") == ()
+        with pytest.raises(WrongUser):
+            await chat.sibling("three").forget("m")
+        with pytest.raises(InvalidArgument, match="everywhere=True is for a query"):
+            await chat.forget("m", everywhere=True)
 
 
 async def test_a_query_finds_a_fact_by_the_words_in_which_it_was_said_again(path: Path) -> None:

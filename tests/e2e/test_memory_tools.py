@@ -131,6 +131,29 @@ async def test_what_the_user_asks_to_forget_is_found_first_and_then_forgotten() 
         assert await chat.recall("Lisbon") == ()
 
 
+async def test_what_was_said_in_another_conversation_is_found_and_forgotten_there() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        for name, user in (("old", "ana"), ("theirs", "bo"), ("nobodys", None)):
+            chat = memory.conversation(name, user=user)
+            await chat.append(Message.user("My number is 555-0199.", id="m1"))
+        chat = memory.conversation("new", user="ana")
+        await chat.append(Message.user("Forget my number, please.", id="m1"))
+        call = caller(chat)
+
+        found = await call("memory_forget", query="555-0199")
+        others = [
+            await call("memory_forget", messages=["m1"], conversation=name)
+            for name in ("theirs", "nobodys", "none")
+        ]
+        done = await call("memory_forget", messages=["m1"], conversation="old")
+
+        assert found == "- message 1: user: My number is 555-0199. (id: m1, conversation: old)"
+        assert all(answer.startswith("Error: ") for answer in others)
+        assert done == "Forgotten: m1"
+        assert await memory.recall("555-0199", user="ana") == ()
+        assert [m.text for m in await chat.messages()] == ["Forget my number, please."]
+
+
 @pytest.mark.parametrize("name", ["memory_search", "memory_save", "memory_forget"])
 async def test_without_a_user_the_tools_keep_and_find_nothing(name: str) -> None:
     async with Memory.open(IN_MEMORY) as memory:

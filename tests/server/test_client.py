@@ -104,8 +104,10 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     [observation] = await trip.observations()
     [hit, *_] = await trip.recall("flight")
     everywhere = await remote.recall("flight", user="ana", limit=9)
+    found = await remote.conversation("other", user="ana").forget(query="LH 454", everywhere=True)
     receipt = await trip.forget("m-1")
 
+    assert [(each.conversation, each.id) for each in found.messages] == [("trip", "m-1")]
     assert (appended.seq, appended.id, appended.rendered[0]["role"]) == (1, "m-1", "user")
     assert "LH 454" in json.dumps(context.request)
     assert context.stats.last_seq == 2

@@ -122,7 +122,11 @@ async def test_a_misspelt_query_parameter_is_refused(
 @pytest.mark.parametrize(
     ("path", "body", "detail"),
     [
-        (f"{TRIP}/forget", {"ids": ["m-1"]}, "#/ids: unknown field: use message_ids, facts, query"),
+        (
+            f"{TRIP}/forget",
+            {"ids": ["m-1"]},
+            "#/ids: unknown field: use message_ids, facts, query, everywhere",
+        ),
         ("/v1/conversations", {"name": "trip"}, "#/name: unknown field: use id"),
     ],
 )

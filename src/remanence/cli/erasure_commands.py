@@ -45,6 +45,9 @@ async def forget(
     message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
     fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
     query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="List those of the user's other conversations too.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="List all that was erased.")] = False,
     yes: Yes = False,
     db: Database = None,
@@ -71,7 +74,7 @@ async def forget(
     else:
         name = conversation or ""
         async with open_conversation(settings, name, tenant=tenant, access="write") as chat:
-            receipt = await chat.forget(*messages, facts=facts, query=query)
+            receipt = await chat.forget(*messages, facts=facts, query=query, everywhere=everywhere)
             if not receipt.erased:
                 texts = await _texts(chat, receipt)
     if as_json:
@@ -102,8 +105,9 @@ async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:
     """Return the beginning of each message and fact that a query found, by id."""
     texts: dict[str, str] = {}
     for place in found.messages:
-        (message,) = await chat.messages(after=place.seq - 1, limit=1)
-        texts[place.id] = message.full_text
+        said_in = chat.sibling(place.conversation)
+        (message,) = await said_in.messages(after=place.seq - 1, limit=1)
+        texts[f"{place.conversation} {place.id}"] = message.full_text
     if (owner := await chat.owner()) is not None:
         for fact_id in found.facts:
             fact = await chat.facts.get(fact_id, user=owner.user, tenant=owner.tenant)
@@ -135,7 +139,8 @@ def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
         output.line(f"conversation {conversation}")
     for message in receipt.messages:
         place = f"{message.id} ({message.conversation}, {message.seq})"
-        output.line(f"message {place}{texts.get(message.id, '')}")
+        text = texts.get(f"{message.conversation} {message.id}", "")
+        output.line(f"message {place}{text}")
     for notes in receipt.segments:
         output.line(f"notes {notes}")
     _print_remade(receipt)

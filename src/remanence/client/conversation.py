@@ -171,10 +171,23 @@ class AsyncConversation:
         return await self._post(ConversationDocument, "/end")
 
     async def forget(
-        self, *message_ids: str, facts: Sequence[str] = (), query: str | None = None
+        self,
+        *message_ids: str,
+        facts: Sequence[str] = (),
+        query: str | None = None,
+        everywhere: bool = False,
     ) -> Receipt:
-        """Erase messages and facts with all that was made from them; a query only finds them."""
-        body = make_body(ForgetBody, message_ids=[*message_ids], facts=[*facts], query=query)
+        """Erase messages and facts with all that was made from them; a query only finds them.
+
+        With *everywhere* it looks in all conversations of the user.
+        """
+        body = make_body(
+            ForgetBody,
+            message_ids=[*message_ids],
+            facts=[*facts],
+            query=query,
+            everywhere=everywhere,
+        )
         return await self._post(Receipt, "/forget", body, tries=1)
 
     async def delete(self) -> Receipt | None:

@@ -132,6 +132,9 @@ class ForgetBody(_Body):
     message_ids: list[str] = []
     facts: list[str] = []
     query: str | None = None
+    everywhere: bool = Field(
+        default=False, description="Look for the query in all conversations of the user."
+    )
 
 
 class ChatBody(_Body):

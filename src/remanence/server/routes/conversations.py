@@ -168,7 +168,9 @@ async def end_conversation(conversation: Named) -> ConversationDocument:
 @router.post("/{id}/forget", responses=_WITH_BODY)
 async def forget_messages(conversation: Named, body: ForgetBody) -> Receipt:
     """Erase messages and facts with all that was made from them, and return a receipt."""
-    return await conversation.forget(*body.message_ids, facts=body.facts, query=body.query)
+    return await conversation.forget(
+        *body.message_ids, facts=body.facts, query=body.query, everywhere=body.everywhere
+    )
 
 
 def _messages_document(messages: Sequence[Message], kind: MessageFormat) -> MessagesDocument:
