@@ -103,7 +103,9 @@ def require_async(**values: object) -> None:
         function = inspect.unwrap(value)
         is_plain = inspect.isfunction(function) and not inspect.iscoroutinefunction(function)
         if is_plain and getattr(value, "__name__", "") != "<lambda>":
-            raise _impossible(name, value, "write async def, as it is awaited")
+            yields = inspect.isasyncgenfunction(function)
+            remedy = "return the text instead of yielding it" if yields else "write async def"
+            raise _impossible(name, value, f"{remedy}, as it is awaited")
 
 
 def is_http_url(value: str) -> bool:

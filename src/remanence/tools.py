@@ -44,8 +44,8 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
             "Search what is known about the user from past conversations. Use it before you "
             "say that you do not know something about them.",
             calls.search,
-            required=["query"],
-            query=_text("What to look for."),
+            required=[],
+            query=_text("What to look for; without it, what was learned last."),
             limit=_LIMIT,
         ),
         _tool(
@@ -95,9 +95,12 @@ class _Calls:
 
     async def search(self, given: Mapping[str, Any]) -> str:  # as the schema says, or not
         user, tenant = await self._owner()
-        facts = await self._conversation.facts.search(
-            _string(given, "query"), user=user, tenant=tenant, limit=_number(given, "limit")
-        )
+        known, limit, query = self._conversation.facts, _number(given, "limit"), given.get("query")
+        if query is None or query == "":
+            facts = (await known.list(user=user, tenant=tenant))[:limit]
+        else:
+            query = _string(given, "query")
+            facts = await known.search(query, user=user, tenant=tenant, limit=limit)
         return "\n".join(_fact_line(fact) for fact in facts) or "Nothing is known about that."
 
     async def save(self, given: Mapping[str, Any]) -> str:  # as above
@@ -202,7 +205,9 @@ def _choice(literal: object) -> JsonObject:
 
 def _string(given: Mapping[str, Any], name: str) -> str:  # as above
     value = given.get(name)
-    if not isinstance(value, str) or not value.strip():
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgument(f"{name} {value!r:.80} is not a text: give a text")
+    if value is None or not value.strip():
         raise InvalidArgument(f"{name} is missing: give a text")
     return value
 

@@ -14,6 +14,7 @@ from remanence.types import ImagePart, OtherPart, TextPart, ToolCallPart
 
 BAD_MESSAGES: dict[str, tuple[Message, str]] = {
     "empty": (Message.user(""), r"the user message is empty: append a message with"),
+    "no id": (Message.user("x", id=""), r"the id of a message is empty: leave it out"),
     "blank": (Message.assistant("  \n"), r"the assistant message is empty"),
     "unknown role": (
         Message(role="robot", content=(TextPart(text="x"),)),  # type: ignore[arg-type] # the case

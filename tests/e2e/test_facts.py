@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -552,6 +552,18 @@ async def test_a_forgotten_fact_is_shown_no_more_at_once() -> None:
 
     assert "bees" in before.to_text()
     assert "bees" not in after.to_text()
+
+
+async def test_shown_facts_have_the_day_of_the_user() -> None:
+    clock = FixedClock(datetime(2026, 3, 2, 20, 0, tzinfo=UTC))
+    async with Memory.open(IN_MEMORY, clock=clock) as memory:
+        await memory.facts.save("Ana keeps bees", user="ana")
+        tokyo = timezone(timedelta(hours=9))
+        chat = memory.conversation("a", user="ana", timezone=tokyo)
+        await chat.append(Message.user("Hello."))
+        context = await chat.context()
+
+    assert "Ana keeps bees (2026-03-03)" in context.to_text()
 
 
 async def test_shown_facts_keep_to_their_budget() -> None:

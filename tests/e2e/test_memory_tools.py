@@ -91,8 +91,8 @@ async def test_a_model_recalls_what_was_said_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("memory_search", {}, "query is missing"),
-        ("memory_search", {"query": 7}, "query is missing"),
+        ("memory_search", {"query": " "}, "query is missing"),
+        ("memory_search", {"query": 7}, "query 7 is not a text"),
         ("memory_save", {"summary": " "}, "summary is missing"),
         ("memory_save", {"summary": "x" * 9_000}, "9,000 characters"),
         ("memory_forget", {"id": None}, "id is missing"),
@@ -107,6 +107,19 @@ async def test_arguments_that_make_no_sense_are_answered_in_words(
 
     assert answer.startswith("Error: ")
     assert words in answer
+
+
+async def test_a_search_without_a_query_lists_what_was_learned_last() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        for summary in ("Ana keeps bees", "Ana plays the viola", "Ana lives in Porto"):
+            await memory.facts.save(summary, user="ana")
+        call = caller(memory.conversation("a", user="ana"))
+        listed = await call("memory_search", limit=2)
+
+    assert [line.partition(" (")[0] for line in listed.splitlines()] == [
+        "- [knowledge] Ana lives in Porto",
+        "- [knowledge] Ana plays the viola",
+    ]
 
 
 async def test_what_the_user_asks_to_forget_is_found_first_and_then_forgotten() -> None:

@@ -241,7 +241,7 @@ async def test_a_pause_is_told_when_the_conversation_goes_on() -> None:
         )
         context = await chat.context()
 
-    assert "rested 3 days before: 'I am back.'" in context.volatile
+    assert "3 days passed before the message 'I am back.'" in context.volatile
 
 
 @pytest.mark.req("X-24")

@@ -1,4 +1,5 @@
 import asyncio
+from datetime import timedelta
 
 import pytest
 from tests.server.conftest import Client, Speaker, served
@@ -27,6 +28,17 @@ async def test_a_turn_is_answered_and_kept(
     assert response.json()["usage"]["cache_read_tokens"] == 80
     assert await kept(memory, "ana") == ["Which gate?", "Gate B42."]
     assert [block.text for block in speaker.requests[0].context.system] == ["You help."]
+
+
+async def test_a_turn_has_the_time_zone_of_the_user(client: Client, memory: Memory) -> None:
+    await client.post(CHAT, text="Which gate?", timezone="Asia/Tokyo")
+    refused = await client.post(CHAT, text="Which gate?", timezone="Tokyo")
+
+    (question, _) = await memory.conversation("trip").messages()
+    assert question.created_at is not None
+    assert question.created_at.utcoffset() == timedelta(hours=9)
+    assert refused.status_code == 422
+    assert "use the name of a time zone, such as Europe/Berlin" in refused.json()["detail"]
 
 
 async def test_a_turn_is_streamed_as_events(client: Client, memory: Memory) -> None:

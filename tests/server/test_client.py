@@ -189,7 +189,9 @@ async def test_a_turn_may_bring_a_channel_and_an_identity(
     remote: AsyncClient, speaker: Speaker
 ) -> None:
     trip = remote.conversation("trip")
-    await trip.chat("Which gate?", channel="whatsapp", identity="You are Ada.")
+    await trip.chat(
+        "Which gate?", channel="whatsapp", identity="You are Ada.", timezone="Asia/Tokyo"
+    )
     async for _ in trip.stream("And when?", identity="You are Bo."):
         pass
 

@@ -528,7 +528,7 @@ def rested(*minutes: float, text: str = "I am  back.") -> str:
 )
 def test_a_pause_of_an_hour_or_more_is_told_with_what_broke_it(minutes: float, pause: str) -> None:
     assert rested(minutes) == (
-        f"Current time: 2026-03-02 09:00 UTC. The conversation rested {pause} before: 'I am back.'."
+        f"Current time: 2026-03-02 09:00 UTC. {pause} passed before the message 'I am back.'."
     )
 
 
@@ -539,8 +539,8 @@ def test_of_several_pauses_the_newest_is_told_and_shorter_ones_are_not() -> None
 
 
 def test_a_long_message_that_broke_a_pause_is_told_by_its_beginning() -> None:
-    assert f" before: '{'x' * 60}…'." in rested(60, text="x" * 61)
-    assert f" before: '{'x' * 60}'." in rested(60, text="x" * 60)
+    assert f" before the message '{'x' * 60}…'." in rested(60, text="x" * 61)
+    assert f" before the message '{'x' * 60}'." in rested(60, text="x" * 60)
 
 
 def test_messages_without_a_time_have_no_pauses() -> None:

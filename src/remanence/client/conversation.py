@@ -111,12 +111,15 @@ class AsyncConversation:
         format: MessageFormat = "openai",  # noqa: A002 - the field's name
         channel: str | None = None,
         identity: str | None = None,
+        timezone: str | None = None,
     ) -> ReplyDocument:
         """Return the answer of the service's model to a text or a message.
 
-        Without one, the unanswered message on the tape is answered.
+        Without one, the unanswered message on the tape is answered. *timezone* is the name of the
+        user's time zone, such as "Europe/Berlin".
         """
-        body = self._turn(message, format=format, channel=channel, identity=identity)
+        given = {"channel": channel, "identity": identity, "timezone": timezone}
+        body = self._turn(message, format=format, **given)
         return await self._post(ReplyDocument, "/chat", body)
 
     async def stream(
@@ -126,13 +129,15 @@ class AsyncConversation:
         format: MessageFormat = "openai",  # noqa: A002 - the field's name
         channel: str | None = None,
         identity: str | None = None,
+        timezone: str | None = None,
     ) -> AsyncGenerator[TurnEvent, None]:
         """Yield the pieces of an answer as they arrive, changes of the memory, and the whole reply last.
 
         It is not tried again. The model is stopped where the iteration is left; the tape keeps what
         was said.
         """
-        body = self._turn(message, format=format, channel=channel, identity=identity, stream=True)
+        given = {"channel": channel, "identity": identity, "timezone": timezone}
+        body = self._turn(message, format=format, **given, stream=True)
         async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
             async for event in EventSource(response, max_event_size=None):
                 if event.event == "error":

@@ -14,7 +14,7 @@ from remanence.context.context import (
     SystemBlock,
 )
 from remanence.context.tail import FittedTail, fit_tail, short_results
-from remanence.dates.local_time import zone_of
+from remanence.dates.local_time import zone_of_user
 from remanence.errors import ContextOverflow
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
@@ -372,9 +372,8 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
 
 def _local_now(now: datetime, tail: Sequence[Message]) -> str:
     """Format the time in the UTC offset of the newest user message, as notes do."""
-    times = (m.created_at for m in reversed(tail) if m.role == "user" and m.created_at is not None)
-    said_at = next(times, None)
-    local = now if said_at is None else now.astimezone(zone_of(said_at))
+    zone = zone_of_user(tail)
+    local = now if zone is None else now.astimezone(zone)
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 
@@ -389,5 +388,5 @@ def _last_gap(tail: Sequence[Message]) -> str:
             duration = f"{number} {name}{'s' if number != 1 else ''}"
             words = " ".join(tail[place].text[:200].split())
             opening = words[:60] + ("…" if len(words) > 60 else "")
-            return f" The conversation rested {duration} before: {opening!r}."
+            return f" {duration} passed before the message {opening!r}."
     return ""

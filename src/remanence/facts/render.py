@@ -2,7 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from functools import partial
 
+from remanence.dates.local_time import in_offset, zone_of_user
 from remanence.observers.extractive.sentence_scores import is_standing
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.pairs import shared_part
@@ -40,15 +43,16 @@ def facts_text(
     """Return the facts of other conversations, and those of this one that it no longer tells.
 
     What must never be lost comes first, by its learned scores, and then the facts by type, profile
-    first. Facts of this conversation have half of the room if there are others. Returns an empty
-    text if there is no fact.
+    first. Facts of this conversation have half of the room if there are others. Their days are those
+    of the user's newest message. Returns an empty text if there is no fact.
     """
     untold = sorted(_without_notes(facts, snapshot), key=_rank)
     others = sorted((f for f in facts if f.conversation != snapshot.state.ref.id), key=_rank)
     room = max_tokens // 2 if others else max_tokens
-    own = _fit_lines([UNTOLD_HEADING, UNTOLD_PREAMBLE], map(_line, untold), room, count_text)
-    room = max_tokens - count_text(own)
-    known = _fit_lines([HEADING, PREAMBLE], map(_line, others), room, count_text)
+    line = partial(_line, zone=zone_of_user(snapshot.tail) or UTC)
+    own = _fit_lines([UNTOLD_HEADING, UNTOLD_PREAMBLE], map(line, untold), room, count_text)
+    room = max_tokens - count_text(f"{own}\n\n" if own else "")
+    known = _fit_lines([HEADING, PREAMBLE], map(line, others), room, count_text)
     return "\n\n".join(filter(None, (known, own)))
 
 
@@ -67,8 +71,8 @@ def _rank(fact: Fact) -> tuple[bool, int]:
     return not is_standing(fact.summary, scores), _ORDER.index(fact.type)
 
 
-def _line(fact: Fact) -> str:
-    return f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d})"
+def _line(fact: Fact, *, zone: tzinfo) -> str:
+    return f"- [{fact.type}] {fact.summary} ({in_offset(fact.valid_from, zone):%Y-%m-%d})"
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:

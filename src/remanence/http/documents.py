@@ -3,8 +3,10 @@
 import re
 from datetime import datetime
 from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
     AwareDatetime,
@@ -40,6 +42,18 @@ def _reject_number(value: object) -> object:
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_reject_number)]
 """A time with an offset, never a number."""
+
+
+def _require_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("use the name of a time zone, such as Europe/Berlin or UTC") from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_require_zone)]
+"""The IANA name of a time zone that this machine knows."""
 
 
 class _Body(BaseModel):
@@ -159,6 +173,11 @@ class ChatBody(_Body):
     )
     identity: str | None = Field(
         default=None, max_length=4_000, description="Instead of the server's `--identity`."
+    )
+    timezone: TimeZone | None = Field(
+        default=None,
+        description='The user\'s time zone, by which days such as "tomorrow" are reckoned.',
+        examples=["Europe/Berlin"],
     )
 
 

@@ -1,8 +1,9 @@
-"""A cache of chats: one for each conversation, user, channel and identity."""
+"""A cache of chats: one for each conversation, user, channel, time zone and identity."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
+from zoneinfo import ZoneInfo
 
 from remanence.chat import Chat, ChatSource, open_chat_model
 from remanence.errors import ModelError
@@ -15,7 +16,7 @@ from remanence.types import ConversationRef
 
 RECENT: Final = 1_000
 
-_Key: TypeAlias = tuple[ConversationRef, str | None, str | None, str]
+_Key: TypeAlias = tuple[ConversationRef, str | None, str | None, str | None, str]
 
 
 class Chats:
@@ -42,13 +43,16 @@ class Chats:
             ModelError: `no_model`; the server was started without one.
         """
         user, channel = turn.user, turn.channel
-        conversation = self._memory.conversation(ref.id, user=user, tenant=ref.tenant)
+        zone = ZoneInfo(turn.timezone) if turn.timezone else None
+        conversation = self._memory.conversation(
+            ref.id, user=user, tenant=ref.tenant, timezone=zone
+        )
         if self._open is None:
             raise ModelError(
                 "no_model", "this server has no model to chat with: start it with --model"
             )
         identity = self._identity if turn.identity is None else turn.identity
-        key = (ref, user, channel, identity)
+        key = (ref, user, channel, turn.timezone, identity)
         chat = self._chats.get(key)
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()

@@ -55,6 +55,8 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     _check_types(message)
     _check_time(message)
     _check_roles(message)
+    if message.id == "":
+        raise InvalidMessage("the id of a message is empty: leave it out, and it gets one")
     texts = [("id", message.id or ""), ("name", message.name or "")]
     for part in message.content:
         texts += _texts(part)
