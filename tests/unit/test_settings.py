@@ -152,6 +152,19 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
         ),
         ("workers = -1", "workers=-1 (file remanence.toml) is impossible: use 0 or more"),
         ("workers = ", "remanence.toml is not TOML: "),
+        (
+            '[[budgets]]\nscope = "week"\nhard_usd = 5',
+            "impossible: table 1 scope='week': input should be 'conversation', 'user' or 'day'",
+        ),
+        (
+            '[[budgets]]\nscope = "day"\nhard_usd = 5\nsoft_us = 3',
+            "a table has no 'soft_us': did you mean soft_usd?",
+        ),
+        (
+            "budgets = 5",
+            "budgets=5 (file remanence.toml) is impossible: use a list, each of Budget",
+        ),
+        ("[policy]\nreflect_tokens = [{a = 1}]", "use a list, each of a whole number"),
     ],
 )
 def test_a_bad_file_is_refused_with_key_value_source_and_remedy(

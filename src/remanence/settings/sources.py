@@ -10,11 +10,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -168,7 +167,7 @@ def _check(key: str, entry: Entry) -> Any:  # of the type of its key
     value: Any = entry.setting
     if key in CHAINS and value and isinstance(value, list) and is_of_type(value, tuple[str, ...]):
         value = ", ".join(value)
-    value = _convert(value, types[key], is_text=entry.source == ENVIRONMENT)
+    value = _convert(value, types[key], entry)
     try:
         check_value(key.removeprefix("policy."), value, types[key])
     except InvalidSetting as error:
@@ -176,15 +175,36 @@ def _check(key: str, entry: Entry) -> Any:  # of the type of its key
     return value
 
 
-def _convert(value: Any, hint: Any, *, is_text: bool) -> Any:  # of any type, as of a file
+def _convert(value: Any, hint: Any, entry: Entry) -> Any:  # of any type, as of a file
     """Return a value as a type, or unchanged if that is impossible.
 
     The environment writes numbers as texts; files write tuples as lists, and budgets as tables.
+
+    Raises:
+        InvalidPolicy: a field of a table is not one that it can have.
     """
+    is_text = entry.source == ENVIRONMENT
     if isinstance(value, list | dict) or (is_text and isinstance(value, str)):
-        with suppress(ValidationError):
+        kind = next(iter(get_args(hint)), None)
+        tables = [each for each in value if isinstance(each, dict)] if is_dataclass(kind) else []
+        for name in {name for table in tables for name in table}:
+            if name not in (known := field_types(kind)):
+                raise entry.error(f"a table has no {name!r}: {nearest_hint(name, [*known])}")
+        try:
             return TypeAdapter(hint).validate_python(value)
+        except ValidationError as error:
+            if tables:
+                raise entry.error(_of_table(error)) from error
     return whole_number(value, hint)
+
+
+def _of_table(error: ValidationError) -> str:
+    """Say which field of which table is wrong, and what it could be."""
+    (first, *_) = error.errors(include_url=False)
+    number, *fields = first["loc"]
+    said = first["msg"].removeprefix("Value error, ")
+    field = f" {fields[0]}={first['input']!r:.80}" if fields else ""
+    return f"table {int(number) + 1}{field}: {said[:1].lower()}{said[1:]}"
 
 
 def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
