@@ -100,13 +100,13 @@ def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTo
 
 
 def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
-    """Return a digest of the reflections in a context, which precede all of its observations."""
-    shown = [
-        segment.id
-        for segment in segments
-        if segment.generation and segment.last_seq <= state.active_seq
-    ]
-    return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
+    """Return a digest of the first reflection in a context; empty without one.
+
+    While it stays, so does the beginning of the prefix; others only follow it.
+    """
+    shown = (s.id for s in segments if s.generation and s.last_seq <= state.active_seq)
+    first = next(shown, None)
+    return hashlib.sha256(first.encode()).hexdigest()[:16] if first else ""
 
 
 def _fit_lines(
