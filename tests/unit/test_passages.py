@@ -89,3 +89,16 @@ def test_what_holds_little_of_a_question_is_no_answer() -> None:
     found = quotes([other, asked], telling_words("What did Ottoline pay for the ticket to Naxos?"))
 
     assert [quote.hit.first_seq for quote in found] == [2]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What is my budget now, please?", "budget"),
+        ("Wie hoch ist das Budget jetzt?", "hoch Budget"),
+        ("¿Dónde vivo ahora?", "vivo"),
+        ("When is the dentist appointment in March?", "dentist appointment March"),
+    ],
+)
+def test_words_that_an_answer_need_not_have_are_not_looked_for(question: str, words: str) -> None:
+    assert telling_words(question) == words

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
+from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
 from remanence.recall.fusion import by_reciprocal_rank, fold, snippet
 from remanence.types import Hit
@@ -45,6 +46,8 @@ _JOINT: Final = re.compile(r"[.!?]\s|\n|[。！？]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _GLUED: Final = re.compile(f"[{_UNSPACED}]")
+_SLIGHT: Final = frozenset({"now", "still", "already", "again", "also", "very", "please", "maybe"})
+"""Classes of words that a question may have, and its answer need not."""
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
 
@@ -83,7 +86,10 @@ def question_of(turn: str) -> str:
 
 def telling_words(question: str) -> str:
     """Return the words of a question that an answer is likely to share."""
-    small = vocabulary_of(question).function_words
+    keys = [word.lower() for word in _WORD.findall(question)]
+    known = language_of(question, keys).words
+    slight = {key for key in keys if not _SLIGHT.isdisjoint(known.get(key, ()))}
+    small = vocabulary_of(question).function_words | slight
     words = (
         part
         for word in _WITH_APOSTROPHE.findall(question)
