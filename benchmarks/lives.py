@@ -79,7 +79,7 @@ async def _count_of_life(life: Sequence[dict[str, str]]) -> Counts:
             known,
             owner=_OWNER,
             source=None,
-            made_by="benchmark",
+            made_by=ExtractiveFacts().name,
             clock=FixedClock(at, prefix=row["number"]),
         )
         wanted = set(row["ends"].split(",")) - {"-"}

@@ -187,7 +187,7 @@ async def _merge(text: str, at: datetime, known: tuple[Fact, ...]) -> FactChange
         known,
         owner=_ANA,
         source=None,
-        made_by="benchmark",
+        made_by=ExtractiveFacts().name,
         clock=FixedClock(at, prefix=f"f{at.day}"),
     )
 

@@ -545,6 +545,8 @@ class Conversation:
         owner = await self.owner()
         if query is None:
             return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
+        if owner is None and everywhere:
+            raise InvalidArgument("everywhere=True is for a user's conversation, and this has none")
         if owner is None or not everywhere:
             hits = await self.recall(query, limit=CANDIDATES)
             return await find_mentions(self._runtime, [self.ref], owner, query, hits)

@@ -23,6 +23,7 @@ Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # what a mod
 MAX_HITS = 20
 RECALL_TOKENS = 2_000
 MAX_SHOWN = 200
+MAX_CANDIDATES = 40
 _LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _REST = ". Messages that say it stay: find them with a query, and forget them by their ids."
@@ -130,7 +131,13 @@ class _Calls:
             if fact_id not in named:
                 return f"There is no fact with the id {fact_id!r}: search for it first."
         said_in = await self._conversation_of(given)
-        receipt = await said_in.forget(*messages, facts=facts)
+        try:
+            receipt = await said_in.forget(*messages, facts=facts)
+        except InvalidArgument as error:
+            raise InvalidArgument(
+                f"{error}; a message of another conversation needs its conversation=, and all "
+                "messages of a call are of one"
+            ) from error
         gone = ", ".join((*facts, *receipt.message_ids))
         said = not messages and any(fact.first_seq for fact in named.values())
         return f"Forgotten: {gone}{_REST if said else ''}"
@@ -146,13 +153,15 @@ class _Calls:
 
     async def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
         lines = [_fact_line(fact) for fact in known if fact.id in found.facts]
-        for place in found.messages:
+        for place in found.messages[:MAX_CANDIDATES]:
             said_in = self._conversation.sibling(place.conversation)
-            (message,) = await said_in.messages(after=place.seq - 1, limit=1)
-            text = " ".join(message.full_text.split())
             is_other = place.conversation != self._conversation.id
             of = f", conversation: {place.conversation}" if is_other else ""
-            lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id}{of})")
+            for message in await said_in.messages(after=place.seq - 1, limit=1):
+                text = " ".join(message.full_text.split())
+                lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id}{of})")
+        if more := len(found.messages[MAX_CANDIDATES:]):
+            lines.append(f"- and {more} messages more: name it more closely")
         return "\n".join(lines) or "Nothing says that."
 
     async def recall(self, given: Mapping[str, Any]) -> str:  # as above

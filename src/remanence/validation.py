@@ -121,6 +121,6 @@ def type_text(hint: Any) -> str:  # as above
     if origin in (Union, UnionType):
         return " or ".join(type_text(choice) for choice in choices)
     if origin is tuple:
-        return f"a list, each of {type_text(choices[0])}"
+        return f"a tuple, each of {type_text(choices[0])}"
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -239,6 +239,8 @@ def with_dates(text: str, at: datetime) -> str:
         ("Ich ziehe nächstes Jahr um.", "Ich ziehe nächstes Jahr (2024) um."),
         ("Nous étions à Rome l'été dernier.", "Nous étions à Rome l'été dernier (été 2022)."),
         ("去年我搬家了", "2022年我搬家了"),
+        ("Next year's budget is fixed.", "Next year's budget is fixed."),
+        ("I move next month (June 2023).", "I move next month (June 2023)."),
         ("I moved yesterday, not last week.", "I moved 2023-05-07, not week of 2023-05-01."),
     ],
 )

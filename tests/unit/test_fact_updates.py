@@ -12,7 +12,7 @@ from remanence.types import ConversationRef, Fact, FactChanges, Message, Owner
 
 PAIRS = Path(__file__).parents[1] / "data" / "updates.tsv"
 """A line per pair: `update`, or why the later is none; the language; the earlier and the later."""
-REPLACED, MISTAKEN = 9, 5
+REPLACED, MISTAKEN = 9, 6
 """The least number of the 28 updates that replace the earlier fact, and the most of the 27 others."""
 FIRST_AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 LATER_AT = FIRST_AT + timedelta(days=30)
@@ -43,7 +43,12 @@ async def changes(text: str, at: datetime, known: tuple[Fact, ...] = ()) -> Fact
     )
     drafts = await ExtractiveFacts().extract(request)
     return merge_facts(
-        drafts, known, owner=ANA, source=None, made_by="test", clock=FixedClock(prefix=text[-5:])
+        drafts,
+        known,
+        owner=ANA,
+        source=None,
+        made_by="extractive/4",
+        clock=FixedClock(prefix=text[-5:]),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remanence.facts import merge_facts
+from remanence.facts.merge import is_within
 from remanence.testing import FixedClock
 from remanence.types import Fact, FactChanges, FactDraft, Owner
 
@@ -19,7 +20,7 @@ def changes(*summaries: "str | FactDraft", known: tuple[Fact, ...] = ()) -> Fact
     ]
     clock = FixedClock(prefix="new")
     clock.advance(3_600)
-    return merge_facts(drafts, known, owner=ANA, source=None, made_by="test", clock=clock)
+    return merge_facts(drafts, known, owner=ANA, source=None, made_by="extractive/4", clock=clock)
 
 
 def known(*summaries: str) -> tuple[Fact, ...]:
@@ -256,3 +257,47 @@ def test_an_older_fact_of_a_slot_is_one_of_the_past() -> None:
     )
 
     assert [fact.superseded_by for fact in changes(older, known=(home,)).facts] == [home.id]
+
+
+@pytest.mark.parametrize(
+    ("fact", "note", "expected"),
+    [
+        ("I want answers of three lines.", "user: I want answers of three lines, always", True),
+        ("I take 100 mg of losartan.", "I take 50 mg of losartan", False),
+        ("I no longer eat meat.", "I eat meat", False),
+        ("I keep bees.", "I keep geese", False),
+        ("So do I.", "The ferry was late", True),
+    ],
+)
+def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
+    fact: str, note: str, expected: bool
+) -> None:
+    assert is_within(fact, note) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "replaces"),
+    [
+        (
+            "Der Elternabend ist am 21. November.",
+            "Der Elternabend ist jetzt am 28. November.",
+            True,
+        ),
+        ("I drink coffee.", "I don't drink alcohol anymore.", False),
+        ("Ich nehme Ibuprofen.", "Ich nehme kein Aspirin mehr.", False),
+        ("My daughter plays the cello.", "My daughter no longer plays hockey.", False),
+        ("Room 12 is for guests.", "Room 14 is for guests.", False),
+    ],
+)
+def test_a_statement_ends_what_it_says_otherwise_and_no_other_thing(
+    old: str, new: str, replaces: bool
+) -> None:
+    assert bool(changes(new, known=known(old)).replaced) is replaces
+
+
+def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
+    old, new = "Der Elternabend ist am 21. November.", "Der Elternabend ist jetzt am 28. November."
+    others = [f"Das {number}. Buch gehört Lena" for number in range(1_000)]
+
+    assert changes(new, known=known(old, *others[:10])).replaced
+    assert not changes(new, known=known(old, *others)).replaced

@@ -60,6 +60,6 @@ def _is_replaced(earlier: str, later: str) -> bool:
         FactDraft(summary=text, valid_from=clock.now() + timedelta(days=day))
         for day, text in enumerate((earlier, later))
     ]
-    changes = merge_facts(said, (), owner=owner, source=None, made_by="test", clock=clock)
+    changes = merge_facts(said, (), owner=owner, source=None, made_by="extractive/4", clock=clock)
     first, last = changes.facts[0], changes.facts[-1]
     return last.summary == later and changes.replaced == {first.id: last.id}

@@ -36,7 +36,7 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
         (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
         (message(HELLO, name=7), "Message.name 7 is of the wrong type: use a text or None"),
         (message(ImagePart(url="https://x.test", width=-1)), "-1 pixels of an image"),
-        (message(ToolResultPart(call_id="a", content=[HELLO])), "use a list, each of TextPart"),  # type: ignore[arg-type]
+        (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple, each of TextPart"),  # type: ignore[arg-type]
         (message(TextPart(text="a", extra="b")), "use Extra or None"),  # type: ignore[arg-type]
         (
             message(text_part(dialect="openai", raw=5)),

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.observers.learned.pairs import pair_features, score_of_end, shared_part
+from remanence.observers.learned.pairs import pair_features, score_of_end
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,6 @@ def test_words_of_content_are_no_features() -> None:
     assert not [name for group in groups for name in group if "quixot" in name or "zyla" in name]
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "part"),
-    [
-        ("I keep bees.", "Since March I keep bees in Porto.", 1.0),
-        ("I keep bees.", "The ferry was late.", 0.0),
-        ("", "I keep bees.", 0.0),
-    ],
-)
-def test_the_shared_part_is_that_of_the_first_text(text: str, other: str, part: float) -> None:
-    assert shared_part(text, other) == part
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_two_texts_have_a_score(earlier: str, later: str) -> None:
     assert score_of_end(earlier, later) < inf
-    assert 0 <= shared_part(earlier, later) <= 1

@@ -57,6 +57,7 @@ async def forget(
     """Forget messages and facts, or a user, with all that was made from them."""
     if (conversation is None) == (user is None) or (user and (message or fact or query)):
         raise typer.BadParameter("name a conversation, or a user with --user alone")
+    _require_query(query, everywhere=everywhere)
     if conversation is not None and not (message or fact or query):
         raise typer.BadParameter("name what to forget by --message or --fact; --query finds it")
     settings = load(url=db).settings
@@ -89,6 +90,11 @@ async def forget(
     for file in receipt.still_in:
         output.warn(f"{file} has the text, and was left alone")
     return 0
+
+
+def _require_query(query: str | None, *, everywhere: bool) -> None:
+    if everywhere and query is None:
+        raise typer.BadParameter("--everywhere is for --query: name messages by their conversation")
 
 
 async def _confirm(

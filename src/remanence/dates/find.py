@@ -20,6 +20,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.I
 
 # An unclosed fence extends to the end.
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_POSSESSIVE = ("'s", "’s")
 _GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
@@ -65,6 +66,8 @@ def resolve_dates(text: str, at: datetime) -> str:
         date = render_date(mention)
         if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
+        if not may_replace(mention) and text.startswith(_POSSESSIVE, mention.end):
+            continue  # "next year's budget"
         kept = date if may_replace(mention) else f"{mention.text} ({date})"
         parts += [text[done : mention.start], kept]
         done = mention.end

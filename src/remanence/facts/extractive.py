@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
-from remanence.facts.merge import HOME
+from remanence.facts.merge import HOME, STATEMENTS
 from remanence.notes.redact import redact
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import Scores, scorer
@@ -45,7 +45,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return "extractive/3"
+        return f"{STATEMENTS}4"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from math import inf, log2
 
 from remanence.clock import Clock
 from remanence.languages.vocabulary import (
@@ -22,6 +23,13 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
 
+STATEMENTS = "extractive/"
+"""Beginning of `made_by` of facts that are statements, in the words of the user."""
+_FEW_FACTS = 16
+_MORE_PER_DOUBLING = 0.19
+"""Facts of which the cutoff of the learned score ends few wrongly, and how much higher it is for
+each doubling of their number, so that about as many of more facts end wrongly."""
+
 _ALIKE = 0.8
 _MAX_DIFFERENT = 4
 """The number of terms by which two values of one thing may differ on each side."""
@@ -39,6 +47,7 @@ _OWNER_AFTER = 3
 class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
+    `text` is the summary without its speaker, and `words` are all of its words and signs.
     `names` are names in the order of the text, `owned` those after a word such as "my" at the
     beginning. `person` names whose home, favorite or other single value it is: empty for the user,
     None if there is no such value.
@@ -46,6 +55,7 @@ class _Meaning:
 
     speaker: str
     text: str
+    words: frozenset[str]
     bag: frozenset[str]
     owned: frozenset[str]
     person: frozenset[str] | None
@@ -117,6 +127,14 @@ def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> Abstra
     return named
 
 
+def is_within(summary: str, text: str) -> bool:
+    """Return whether a text has nearly all words of a summary, its numbers, and denies if it does."""
+    fact, other = _meaning(summary), _meaning(text)
+    if not fact.numbers <= other.numbers or fact.is_negative != other.is_negative:
+        return False
+    return len(fact.bag & other.bag) >= _ALIKE * len(fact.bag)
+
+
 @dataclass(slots=True)
 class _Board:
     """The facts that are current while drafts are added, oldest draft first."""
@@ -146,12 +164,12 @@ class _Board:
 
     def find_later(self, fact: Fact) -> Fact | None:
         """Return a current fact that was said later and has another value of the same thing."""
-        later = (
-            known
-            for known in self.current()
-            if known.valid_from > fact.valid_from and _is_other_value(known, fact)
-        )
-        return next(later, None)
+        later = [known for known in self.current() if known.valid_from > fact.valid_from]
+        other = next((known for known in later if _is_other_value(known, fact)), None)
+        if other is None:
+            best = max(later, key=lambda known: _score_of_end(fact, known), default=None)
+            other = best if best is not None and self._ends(fact, best) else None
+        return other
 
     def add_before(self, later: Fact, fact: Fact) -> None:
         """Add a fact that a later one has replaced, after those that were said before it."""
@@ -162,7 +180,9 @@ class _Board:
             if same is not None:
                 self.repetitions.append(Repetition(same.id, fact))
                 return
-            values = [old for old in replaced if _is_other_value(fact, old)]
+            values = [
+                old for old in replaced if _is_other_value(fact, old) or self._ends(old, fact)
+            ]
             between = [old for old in values if old.valid_from > fact.valid_from]
             if not between:
                 break
@@ -175,7 +195,16 @@ class _Board:
         for old in list(self.current()):
             if _replaces(fact, draft, old):
                 self.replaced[old.id] = fact.id
+        before = [old for old in self.current() if old.valid_from <= fact.valid_from]
+        best = max(before, key=lambda old: _score_of_end(old, fact), default=None)
+        if best is not None and self._ends(best, fact):
+            self.replaced[best.id] = fact.id
         self.added[fact.id] = fact
+
+    def _ends(self, earlier: Fact, later: Fact) -> bool:
+        """Return whether one statement ends another: the more surely, the more facts there are."""
+        doublings = log2(max(1.0, len(self.known) / _FEW_FACTS))
+        return _score_of_end(earlier, later) >= _MORE_PER_DOUBLING * doublings
 
 
 def _same(one: str, other: str) -> bool:
@@ -225,7 +254,6 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
         or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
         or _other_value(mine, theirs)
-        or (new.first_seq is not None and _is_ended(theirs, mine))
     )
 
 
@@ -244,13 +272,22 @@ def _is_of_one_person(new: Fact, old: Fact) -> bool:
     return bool(mine & theirs) or not (mine or theirs)
 
 
-def _is_ended(earlier: _Meaning, later: _Meaning) -> bool:
-    """Return whether the learned score of two statements says that the later one ends the earlier.
+def _score_of_end(earlier: Fact, later: Fact) -> float:
+    """Return the learned score that a later statement ends an earlier one; minus infinity if not.
 
-    Statements that differ in nothing but bare numbers are about two things, such as two gardens.
+    Such are statements of two people, those that share no word of content, and those that differ
+    in nothing but bare numbers, as of two gardens; a denial ends nothing that it says more about.
     """
-    is_other = all(map(str.isdigit, earlier.bag ^ later.bag))
-    return not is_other and score_of_end(earlier.text, later.text) >= 0
+    one, other = _meaning(earlier.summary), _meaning(later.summary)
+    if one.speaker != other.speaker or not later.made_by.startswith(STATEMENTS):
+        return -inf
+    is_of_one = _names_owner(one, other) and _names_owner(other, one)
+    shares_word = not all(map(str.isdigit, one.bag & other.bag))
+    is_other = all(map(str.isdigit, one.words ^ other.words))
+    is_other_denial = one.is_negative != other.is_negative and _differ(one, other)
+    if not (is_of_one and shares_word) or is_other or is_other_denial:
+        return -inf
+    return score_of_end(one.text, other.text) if _is_of_one_person(later, earlier) else -inf
 
 
 def _is_home(fact: Fact) -> bool:
@@ -278,7 +315,7 @@ def _meaning(summary: str) -> _Meaning:
     speaker, separator, text = summary.partition(": ")
     if not separator or not _may_be_name(speaker):
         speaker, text = "", summary
-    text = _without_now(text)
+    whole, text = text, _without_now(text)
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
     said = list(words(text, vocabulary, opens=False))
@@ -295,7 +332,8 @@ def _meaning(summary: str) -> _Meaning:
     )
     return _Meaning(
         speaker=speaker.casefold(),
-        text=text,
+        text=whole,
+        words=frozenset(WORD.findall(whole.casefold())),
         bag=_all_terms(content),
         owned=owned - single if is_home else owned,
         person=_person(text, cues[0], vocabulary) if cues else None,

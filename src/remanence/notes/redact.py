@@ -26,14 +26,18 @@ _URL_PASSWORD = re.compile(
 )
 _NAMED = re.compile(
     r"""(
-        (?:\b|_)(?:
-          (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key)
-          |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot\ de\ passe|senha
-            |wachtwoord|hasło|пароль|şifre(?:si|m)?|mật\ khẩu)
-          (?:\s(?:for|für|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van|dla|от|для)
-            (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
-        (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
-        (?:[:=–—]|\b(?:is|ist|lautet|es|est|è|é|jest|là|to)\b)
+        (?:
+          (?:\b|_)(?:
+            (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key)
+            |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot\ de\ passe|senha
+              |wachtwoord|şifre(?:si|m)?|mật\ khẩu(?:\ (?:của\ )?\w{1,20})?)
+            (?:\s(?:for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van)
+              (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
+          (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
+          (?:[:=]|\b(?:is|ist|lautet|es|est|è|é|là)\b)
+          |\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для)(?:\s[^\s:=,.;]{1,20}){1,4}?)?
+          \s{0,3}(?:[:=–—]|\b(?:to|jest)\b)
+        )
         \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
     )
     (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",

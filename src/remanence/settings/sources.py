@@ -211,4 +211,5 @@ def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
     """Return *error* in the words of the source that set *key*."""
     if entry.translated:
         return entry.error(f"it sets {key}, and {error}")
-    return entry.error(error.remedy if key.removeprefix("policy.") == error.name else str(error))
+    text = error.remedy if key.removeprefix("policy.") == error.name else str(error)
+    return entry.error(text.replace("use a tuple, each", "use a list, each"))  # as files write it

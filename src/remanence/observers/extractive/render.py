@@ -211,8 +211,8 @@ def has_digit(word: Word) -> bool:
 def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
     if chunk in OPERATORS:
         return Word(chunk, chunk)
-    if chunk.startswith(MARK):
-        return Word(MARK, MARK)
+    if MARK in chunk:
+        return Word(chunk.rstrip(".!?…;:"), MARK)
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()

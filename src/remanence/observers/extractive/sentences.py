@@ -37,10 +37,12 @@ _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
 _SHORT = (
     r"[DM]r|Mr?s|St|vs|etc|e\.g|i\.e|N[or]|Prof|[JS]r|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
-    r"|[DS]ra|Mme|Dott|Sig|Ing|Tel|inkl|zzgl|evtl|np|ul|ул|тел"
+    r"|[DS]ra|Mme|Dott|inkl|zzgl|evtl|ul|ул"
 )
-_ABBREVIATION = re.compile(rf"(?:\b(?:{_SHORT}|[A-Z])|[a-zß]str)\.$")
-"""Abbreviation or label after which the sentence continues; "Hauptstr." is a street."""
+_ABBREVIATION = re.compile(rf"\b(?:{_SHORT}|[A-Z])\.$")
+"""Abbreviation or label after which the sentence continues."""
+_BEFORE_NUMBER = re.compile(r"(?:[a-zß]str|\b(?:Tel|Str|тел|д))\.$")
+"""Abbreviation after which it continues with a number: "Hauptstr. 5"."""
 _LONGEST_SHORT = 7
 _LETTER = re.compile(r"\b[^\W\d_]\.$")
 _NEXT_LETTER = re.compile(r"[^\W\d_]\.")
@@ -91,6 +93,8 @@ def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
     """Return whether a period belongs to an abbreviation, an ordinal or the word "no."."""
     stop, after = end.start() + 1, end.end()
     if _ABBREVIATION.search(text, max(0, stop - _LONGEST_SHORT), stop):
+        return True
+    if text[after : after + 1].isdigit() and _BEFORE_NUMBER.search(text, max(0, stop - 5), stop):
         return True
     if _LETTER.search(text, max(0, stop - 2), stop) and _NEXT_LETTER.match(text, after):
         return True  # "z. B.", "p. m."

@@ -46,12 +46,6 @@ def score_of_end(earlier: str, later: str) -> float:
     return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[ENDS]
 
 
-def shared_part(text: str, other: str) -> float:
-    """Return the share of the parts of words of content of a text that another has too; 0 to 1."""
-    grams = _statement(text).grams
-    return len(grams & _statement(other).grams) / max(1, len(grams))
-
-
 def pair_features(earlier: str, later: str) -> Groups:
     """Groups of features of two statements; none if they share no part of a word of content."""
     one, other = _statement(earlier), _statement(later)
