@@ -47,7 +47,7 @@ async def test_as_many_slices_are_observed_at_once_as_the_setting_says() -> None
         await chat.flush()
 
         made = await chat.observations()
-        assert [(each.first_seq, each.last_seq) for each in made][:4] == ranges
+        assert [(each.first_seq, each.last_seq) for each in made][:4] == sorted(ranges)
         check_tiling(await chat.state(), made)
         versions = [each.version for each in made]
         assert versions == sorted(versions)
