@@ -127,6 +127,7 @@ def matrix(found: Iterable[Iterable[Sequence[str]]], size: int) -> Matrix:
     """A row per set of groups, a column per bucket; each group of features divided as in `Scorer`."""
     buckets: dict[str, int] = {}
     rows, columns, values = [], [], []
+    row = -1
     for row, groups in enumerate(found):
         for group in groups:
             for name in group:

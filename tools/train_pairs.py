@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     relation: str
     earlier: str
     later: str
-    weight: float = 1.0
+    is_life: bool
 
 
 def pairs(root: Path = ROOT) -> list[Pair]:
@@ -52,8 +52,7 @@ def pairs(root: Path = ROOT) -> list[Pair]:
     for folder in sorted(path for path in root.iterdir() if path.is_dir()):
         for row in _rows(folder / "pairs.tsv"):
             relation = {"changes": "ends", "other": ""}.get(row["label"], row["label"])
-            pair = Pair(folder.name, relation, row["earlier"], row["later"], WEIGHT_OF_PAIRS)
-            found.append(pair)
+            found.append(Pair(folder.name, relation, row["earlier"], row["later"], is_life=False))
         lives = defaultdict(list)
         for row in _rows(folder / "lives.tsv"):
             lives[row["user"]].append(row)
@@ -76,7 +75,7 @@ def _pairs_of_life(language: str, life: list[dict[str, str]]) -> Iterator[Pair]:
         at = datetime.fromisoformat(row["date"]).replace(hour=12, tzinfo=UTC)
         text = resolve_dates(row["text"], at)
         for number, earlier in said.items():
-            yield Pair(language, relation if number in related else "", earlier, text)
+            yield Pair(language, relation if number in related else "", earlier, text, is_life=True)
         if relation == "ends":
             said = {number: one for number, one in said.items() if number not in related}
         said[row["number"]] = text
@@ -91,7 +90,8 @@ class Data:
         self.left_out = [pair for pair, own in zip(found, groups, strict=True) if not own]
         self.inputs = train_notes.matrix(filter(None, groups), BUCKETS)
         self.truth = np.array([[pair.relation == "ends"] for pair in self.pairs])
-        self.weights = np.array([[pair.weight] for pair in self.pairs])
+        self.is_life = np.array([pair.is_life for pair in self.pairs])
+        self.weights = np.where(self.is_life, 1.0, WEIGHT_OF_PAIRS)[:, np.newaxis]
 
     def fit(self, rows: NDArray[np.bool_]) -> stored.Weights:
         """Weights fitted to some of the pairs."""
@@ -114,8 +114,8 @@ class Data:
 def report(data: Data, scores: NDArray[np.float64]) -> None:
     """Print a row per cutoff for the pairs of lives and for the written ones."""
     relations = np.array([pair.relation for pair in data.pairs])
-    is_life = data.weights[:, 0] == 1
-    missed = sum(pair.relation == "ends" and pair.weight == 1 for pair in data.left_out)
+    is_life = data.is_life
+    missed = sum(pair.relation == "ends" and pair.is_life for pair in data.left_out)
     ended = (is_life & (relations == "ends")).sum() + missed
     for cutoff in CUTOFFS:
         found = scores >= cutoff
