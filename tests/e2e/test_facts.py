@@ -218,7 +218,7 @@ async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -
 
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_fact_that_the_notes_no_longer_tell_is_shown_until_they_do(told: bool) -> None:
-    rule = "Ana wants answers of at most three lines"
+    rule = "Please always answer in at most three lines"
 
     def notes(request: ObserveRequest | ReflectRequest) -> Draft:
         return Draft(
