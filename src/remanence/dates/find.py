@@ -12,7 +12,7 @@ from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.periods import DateMention
-from remanence.dates.render import may_replace, render_date
+from remanence.dates.render import may_replace, render_date, words_with_date
 from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
@@ -20,7 +20,6 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.I
 
 # An unclosed fence extends to the end.
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_POSSESSIVE = ("'s", "’s")
 _GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
@@ -66,10 +65,9 @@ def resolve_dates(text: str, at: datetime) -> str:
         date = render_date(mention)
         if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
-        if not may_replace(mention) and text.startswith(_POSSESSIVE, mention.end):
-            continue  # "next year's budget"
-        kept = date if may_replace(mention) else f"{mention.text} ({date})"
-        parts += [text[done : mention.start], kept]
+        following = text[mention.end : mention.end + len(date) + 3]
+        shown = date if may_replace(mention) else words_with_date(mention, date, following)
+        parts += [text[done : mention.start], shown]
         done = mention.end
     return "".join([*parts, text[done:]])
 

@@ -5,7 +5,8 @@ from datetime import date
 from remanence.dates.language import Language, language_of
 from remanence.dates.periods import WINTER, DateMention, Grain
 
-_GLUED = ("chinese", "japanese", "korean")
+_WITHOUT_PREPOSITIONS = ("chinese", "japanese", "korean")
+_POSSESSIVE = ("'s", "’s")
 
 
 def render_date(mention: DateMention) -> str:
@@ -24,10 +25,21 @@ def render_date(mention: DateMention) -> str:
 def may_replace(mention: DateMention) -> bool:
     """Return whether the date may take the place of its words: "April" is not "next month".
 
-    It may in scripts without such prepositions; there a duration alone is followed by its ends.
+    It may in languages without such prepositions. A duration is never replaced.
     """
-    is_adverb = mention.grain in ("month", "season", "year") and mention.language not in _GLUED
+    stands_alone = mention.language in _WITHOUT_PREPOSITIONS
+    is_adverb = mention.grain in ("month", "season", "year") and not stands_alone
     return not mention.lasting and not is_adverb
+
+
+def words_with_date(mention: DateMention, date: str, following: str) -> str:
+    """Return the words of a mention with its date behind them: "next month (May 2026)".
+
+    The words stay alone before a possessive ("next year's budget"), and where the date follows.
+    """
+    if following.startswith((f" ({date})", *_POSSESSIVE)):
+        return mention.text
+    return f"{mention.text} ({date})"
 
 
 def iso_date(mention: DateMention) -> str:

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from remanence.dates import DateMention, may_replace, render_date
+from remanence.dates import DateMention, may_replace, render_date, words_with_date
 from remanence.dates.language import language_of
 
 _WEEKDAY = re.compile(
@@ -14,7 +14,6 @@ _WEEKDAY = re.compile(
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
 _WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
 _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
-_POSSESSIVE = ("'s", "’s")
 _PARTICLES = ("은", "는", "이", "가", "을", "를", "과", "와", "으로", "로", "이랑", "랑")
 """Korean particles that depend on the sound before them: after a consonant, after a vowel."""
 
@@ -37,9 +36,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
     if not may_replace(mention):
-        is_owner = following.startswith(_POSSESSIVE)
-        is_dated = following.startswith(f" ({shown})")
-        return mention.text if is_owner or is_dated else f"{mention.text} ({shown})"
+        return words_with_date(mention, shown, following)
     is_week = mention.grain in ("week", "weekend")  # which a day never replaces
     if mention.language == "japanese" and is_week:
         return f"{mention.text}（{shown}）"
