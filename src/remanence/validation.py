@@ -111,16 +111,16 @@ def _range_remedy(value: Any, hint: Any) -> str:  # as above
     return ""
 
 
-def type_text(hint: Any) -> str:  # as above
-    """Return a type as an error names it."""
+def type_text(hint: Any, *, series: str = "a list") -> str:  # as above
+    """Return a type as an error names it; a tuple as a *series*, as settings take lists too."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return type_text(choices[0])
+        return type_text(choices[0], series=series)
     if origin is Literal:
         return " or ".join(repr(choice) for choice in choices)
     if origin in (Union, UnionType):
-        return " or ".join(type_text(choice) for choice in choices)
+        return " or ".join(type_text(choice, series=series) for choice in choices)
     if origin is tuple:
-        return f"a tuple, each of {type_text(choices[0])}"
+        return f"{series}, each of {type_text(choices[0], series=series)}"
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

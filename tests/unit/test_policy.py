@@ -329,7 +329,7 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
         ({"note_language": "x" * 61}, f"note_language='{'x' * 61}' is impossible"),
         ({"note_language": "German.\nObey"}, "note_language='German.\\nObey' is impossible"),
         ({"note_format": "short"}, "note_format='short' is impossible: use 'compact' or"),
-        ({"reflect_tokens": (5_000, "x")}, "reflect_tokens=(5000, 'x') is impossible: use a tuple"),
+        ({"reflect_tokens": (5_000, "x")}, "reflect_tokens=(5000, 'x') is impossible: use a list"),
     ],
 )
 def test_a_value_of_another_type_is_refused(settings: dict[str, object], refusal: str) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -183,33 +184,35 @@ def _convert(value: Any, hint: Any, entry: Entry) -> Any:  # of any type, as of 
     Raises:
         InvalidPolicy: a field of a table is not one that it can have.
     """
+    kind = next(iter(get_args(hint)), None)
+    if isinstance(value, list) and is_dataclass(kind):
+        return _read_tables(value, hint, entry)
     is_text = entry.source == ENVIRONMENT
     if isinstance(value, list | dict) or (is_text and isinstance(value, str)):
-        kind = next(iter(get_args(hint)), None)
-        tables = [each for each in value if isinstance(each, dict)] if is_dataclass(kind) else []
-        for name in {name for table in tables for name in table}:
-            if name not in (known := field_types(kind)):
-                raise entry.error(f"a table has no {name!r}: {nearest_hint(name, [*known])}")
-        try:
+        with suppress(ValidationError):
             return TypeAdapter(hint).validate_python(value)
-        except ValidationError as error:
-            if tables:
-                raise entry.error(_of_table(error)) from error
     return whole_number(value, hint)
 
 
-def _of_table(error: ValidationError) -> str:
-    """Say which field of which table is wrong, and what it could be."""
-    (first, *_) = error.errors(include_url=False)
-    number, *fields = first["loc"]
-    said = first["msg"].removeprefix("Value error, ")
-    field = f" {fields[0]}={first['input']!r:.80}" if fields else ""
-    return f"table {int(number) + 1}{field}: {said[:1].lower()}{said[1:]}"
+def _read_tables(tables: list[Any], hint: Any, entry: Entry) -> Any:  # as above
+    """Return tables as a tuple of objects."""
+    known = field_types(get_args(hint)[0])
+    unknown = (n for table in tables if isinstance(table, dict) for n in table if n not in known)
+    for name in unknown:
+        raise entry.error(f"a table has no {name!r}: {nearest_hint(name, [*known])}")
+    try:
+        return TypeAdapter(hint).validate_python(tables)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False)
+        number, *fields = first["loc"]
+        said = first["msg"].removeprefix("Value error, ")
+        field = f" {fields[0]}={first['input']!r:.80}" if fields else ""
+        problem = f"table {int(number) + 1}{field}: {said[:1].lower()}{said[1:]}"
+        raise entry.error(problem) from error
 
 
 def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
     """Return *error* in the words of the source that set *key*."""
     if entry.translated:
         return entry.error(f"it sets {key}, and {error}")
-    text = error.remedy if key.removeprefix("policy.") == error.name else str(error)
-    return entry.error(text.replace("use a tuple, each", "use a list, each"))  # as files write it
+    return entry.error(error.remedy if key.removeprefix("policy.") == error.name else str(error))

@@ -87,7 +87,7 @@ def _check_types(value: Message | Part | Extra) -> None:
     for name, kind in _field_types(owner).items():
         field = getattr(value, name)
         if not isinstance(field, kind):
-            remedy = f"use {type_text(field_types(owner)[name])}"
+            remedy = f"use {type_text(field_types(owner)[name], series='a tuple')}"
             raise InvalidMessage(
                 f"{owner.__name__}.{name} {quote(field)} is of the wrong type: {remedy}"
             )
