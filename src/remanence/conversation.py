@@ -540,16 +540,16 @@ class Conversation:
             )
         if everywhere and query is None:
             raise InvalidArgument(
-                "everywhere=True is for a query: name the messages of each handle"
+                "everywhere=True goes with query= alone: forget messages in their own conversation"
             )
         owner = await self.owner()
         if query is None:
             return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
-        if owner is None and everywhere:
-            raise InvalidArgument("everywhere=True is for a user's conversation, and this has none")
-        if owner is None or not everywhere:
+        if not everywhere:
             hits = await self.recall(query, limit=CANDIDATES)
             return await find_mentions(self._runtime, [self.ref], owner, query, hits)
+        if owner is None:
+            raise InvalidArgument("everywhere=True needs a user, and this conversation has none")
         hits = await self._runtime.recall_search.search(
             owner, owner, query, limit=CANDIDATES, only=RecallFilter()
         )

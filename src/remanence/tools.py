@@ -96,11 +96,10 @@ class _Calls:
 
     async def search(self, given: Mapping[str, Any]) -> str:  # as the schema says, or not
         user, tenant = await self._owner()
-        known, limit, query = self._conversation.facts, _number(given, "limit"), given.get("query")
-        if query is None or query == "":
-            facts = (await known.list(user=user, tenant=tenant))[:limit]
+        known, limit = self._conversation.facts, _number(given, "limit")
+        if (query := _optional(given, "query")) is None:
+            facts = await known.list(user=user, tenant=tenant, limit=limit)
         else:
-            query = _string(given, "query")
             facts = await known.search(query, user=user, tenant=tenant, limit=limit)
         return "\n".join(_fact_line(fact) for fact in facts) or "Nothing is known about that."
 
@@ -135,8 +134,8 @@ class _Calls:
             receipt = await said_in.forget(*messages, facts=facts)
         except InvalidArgument as error:
             raise InvalidArgument(
-                f"{error}; a message of another conversation needs its conversation=, and all "
-                "messages of a call are of one"
+                f"{error}; messages of another conversation need its id as conversation, "
+                "one conversation for each call"
             ) from error
         gone = ", ".join((*facts, *receipt.message_ids))
         said = not messages and any(fact.first_seq for fact in named.values())
@@ -161,7 +160,7 @@ class _Calls:
                 text = " ".join(message.full_text.split())
                 lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id}{of})")
         if more := len(found.messages[MAX_CANDIDATES:]):
-            lines.append(f"- and {more} messages more: name it more closely")
+            lines.append(f"- and {more} more messages: ask for it in more words")
         return "\n".join(lines) or "Nothing says that."
 
     async def recall(self, given: Mapping[str, Any]) -> str:  # as above

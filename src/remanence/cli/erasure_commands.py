@@ -94,7 +94,9 @@ async def forget(
 
 def _require_query(query: str | None, *, everywhere: bool) -> None:
     if everywhere and query is None:
-        raise typer.BadParameter("--everywhere is for --query: name messages by their conversation")
+        raise typer.BadParameter(
+            "--everywhere goes with --query: forget messages in their own conversation"
+        )
 
 
 async def _confirm(

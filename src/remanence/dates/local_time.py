@@ -18,20 +18,20 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
     for message, at in timed:
         if message.role == "user":
             zone = zone_of(at)
-        times[message.seq] = in_offset(at, zone or zone_of(at))
+        times[message.seq] = to_zone(at, zone or zone_of(at))
     return times
 
 
 def in_zone(messages: Iterable[Message], zone: tzinfo) -> tuple[Message, ...]:
     """Return the messages with their times in a zone."""
     return tuple(
-        m.replace(created_at=in_offset(m.created_at, zone)) if m.created_at else m for m in messages
+        m.replace(created_at=to_zone(m.created_at, zone)) if m.created_at else m for m in messages
     )
 
 
 def is_other_day(before: datetime, at: datetime) -> bool:
     """Return whether a time is on another day than one before it, in its own UTC offset."""
-    return in_offset(before, zone_of(at)).date() != at.date()
+    return to_zone(before, zone_of(at)).date() != at.date()
 
 
 def zone_of(at: datetime) -> timezone:
@@ -46,7 +46,7 @@ def zone_of_user(messages: Sequence[Message]) -> timezone | None:
     return None if said_at is None else zone_of(said_at)
 
 
-def in_offset(at: datetime, zone: tzinfo) -> datetime:
+def to_zone(at: datetime, zone: tzinfo) -> datetime:
     """Return a time in a zone; as it is if the zone takes it out of the years 1 to 9999."""
     try:
         return at.astimezone(zone)

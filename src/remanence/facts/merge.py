@@ -26,9 +26,9 @@ HOME = "slot:home"
 STATEMENTS = "extractive/"
 """Beginning of `made_by` of facts that are statements, in the words of the user."""
 _FEW_FACTS = 16
-_MORE_PER_DOUBLING = 0.19
-"""Facts of which the cutoff of the learned score ends few wrongly, and how much higher it is for
-each doubling of their number, so that about as many of more facts end wrongly."""
+"""The number of a user's facts up to which the cutoff of the learned score holds."""
+_RISE_PER_DOUBLING = 0.19
+"""Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
 _ALIKE = 0.8
 _MAX_DIFFERENT = 4
@@ -127,8 +127,8 @@ def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> Abstra
     return named
 
 
-def is_within(summary: str, text: str) -> bool:
-    """Return whether a text has nearly all words of a summary, its numbers, and denies if it does."""
+def is_stated_in(summary: str, text: str) -> bool:
+    """Return whether a text has nearly all words of a fact, and all its numbers, and denies as it does."""
     fact, other = _meaning(summary), _meaning(text)
     if not fact.numbers <= other.numbers or fact.is_negative != other.is_negative:
         return False
@@ -167,8 +167,8 @@ class _Board:
         later = [known for known in self.current() if known.valid_from > fact.valid_from]
         other = next((known for known in later if _is_other_value(known, fact)), None)
         if other is None:
-            best = max(later, key=lambda known: _score_of_end(fact, known), default=None)
-            other = best if best is not None and self._ends(fact, best) else None
+            best = max(later, key=lambda known: self._score(fact, known), default=None)
+            other = best if best is not None and self._score(fact, best) >= 0 else None
         return other
 
     def add_before(self, later: Fact, fact: Fact) -> None:
@@ -181,7 +181,7 @@ class _Board:
                 self.repetitions.append(Repetition(same.id, fact))
                 return
             values = [
-                old for old in replaced if _is_other_value(fact, old) or self._ends(old, fact)
+                old for old in replaced if _is_other_value(fact, old) or self._score(old, fact) >= 0
             ]
             between = [old for old in values if old.valid_from > fact.valid_from]
             if not between:
@@ -196,15 +196,15 @@ class _Board:
             if _replaces(fact, draft, old):
                 self.replaced[old.id] = fact.id
         before = [old for old in self.current() if old.valid_from <= fact.valid_from]
-        best = max(before, key=lambda old: _score_of_end(old, fact), default=None)
-        if best is not None and self._ends(best, fact):
+        best = max(before, key=lambda old: self._score(old, fact), default=None)
+        if best is not None and self._score(best, fact) >= 0:
             self.replaced[best.id] = fact.id
         self.added[fact.id] = fact
 
-    def _ends(self, earlier: Fact, later: Fact) -> bool:
-        """Return whether one statement ends another: the more surely, the more facts there are."""
+    def _score(self, earlier: Fact, later: Fact) -> float:
+        """Return how far the score that a later statement ends an earlier one is above its cutoff."""
         doublings = log2(max(1.0, len(self.known) / _FEW_FACTS))
-        return _score_of_end(earlier, later) >= _MORE_PER_DOUBLING * doublings
+        return _score_of_end(earlier, later) - _RISE_PER_DOUBLING * doublings
 
 
 def _same(one: str, other: str) -> bool:
@@ -246,15 +246,18 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 def _is_other_value(new: Fact, old: Fact) -> bool:
     """Return whether a fact has another value than an earlier one for the same thing."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
-    if mine.speaker != theirs.speaker or not (
-        _names_owner(mine, theirs) and _names_owner(theirs, mine) and _is_of_one_person(new, old)
-    ):
-        return False
-    return (
+    return _concern_one(new, old) and (
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
         or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
         or _other_value(mine, theirs)
     )
+
+
+def _concern_one(new: Fact, old: Fact) -> bool:
+    """Return whether one speaker said two facts of one person, as far as they say so."""
+    mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    is_of_owner = _names_owner(mine, theirs) and _names_owner(theirs, mine)
+    return mine.speaker == theirs.speaker and is_of_owner and _is_of_one_person(new, old)
 
 
 def _names_owner(one: _Meaning, other: _Meaning) -> bool:
@@ -273,21 +276,21 @@ def _is_of_one_person(new: Fact, old: Fact) -> bool:
 
 
 def _score_of_end(earlier: Fact, later: Fact) -> float:
-    """Return the learned score that a later statement ends an earlier one; minus infinity if not.
+    """Return the learned score that a later statement ends an earlier one.
 
-    Such are statements of two people, those that share no word of content, and those that differ
-    in nothing but bare numbers, as of two gardens; a denial ends nothing that it says more about.
+    It is minus infinity for statements of two people, for those that share no word of content or
+    differ in bare numbers alone, as of two gardens, and where one denies and each has words of its
+    own: "I don't drink alcohol" does not end "I drink coffee".
     """
+    if not (later.made_by.startswith(STATEMENTS) and _concern_one(later, earlier)):
+        return -inf
     one, other = _meaning(earlier.summary), _meaning(later.summary)
-    if one.speaker != other.speaker or not later.made_by.startswith(STATEMENTS):
-        return -inf
-    is_of_one = _names_owner(one, other) and _names_owner(other, one)
     shares_word = not all(map(str.isdigit, one.bag & other.bag))
-    is_other = all(map(str.isdigit, one.words ^ other.words))
-    is_other_denial = one.is_negative != other.is_negative and _differ(one, other)
-    if not (is_of_one and shares_word) or is_other or is_other_denial:
+    differs_in_numbers = all(map(str.isdigit, one.words ^ other.words))
+    denies_other = one.is_negative != other.is_negative and _differ(one, other)
+    if not shares_word or differs_in_numbers or denies_other:
         return -inf
-    return score_of_end(one.text, other.text) if _is_of_one_person(later, earlier) else -inf
+    return score_of_end(one.text, other.text)
 
 
 def _is_home(fact: Fact) -> bool:

@@ -1,12 +1,11 @@
 """Facts rendered as text for a context."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 
-from remanence.dates.local_time import in_offset, zone_of_user
-from remanence.facts.merge import is_within
+from remanence.dates.local_time import to_zone, zone_of_user
+from remanence.facts.merge import is_stated_in
 from remanence.observers.extractive.sentence_scores import is_standing
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
@@ -42,12 +41,13 @@ _ORDER: tuple[FactType, ...] = ("profile", "behavior", "skill", "knowledge", "ev
 def facts_text(
     facts: Sequence[Fact], snapshot: Snapshot, *, max_tokens: int, count_text: CountTokens
 ) -> str:
-    """Return the facts of other conversations, and what of this one must not be lost but is.
+    """Return the facts of other conversations that fit, and vital ones that this one lacks.
 
-    Of others, what must never be lost comes first, by its learned scores, and then the facts by
-    type, profile first. Facts of this conversation take no more than its notes, or `_LEAST_OWN`, and
-    half of the room if there are others. Their days are those of the user's newest message. Returns
-    an empty text if there is no fact.
+    Vital is what must never be lost, by its learned scores: it comes first among the facts of
+    others, then come the types, profile first. Vital facts of this conversation are shown if they
+    are missing in its notes and newest messages; they take no more room than its notes, or
+    `_LEAST_OWN`, and half of it if there are others. Days are in the time zone of the user's newest
+    message. Returns an empty text if there is no fact.
     """
     here = snapshot.state.ref.id
     others = sorted((fact for fact in facts if fact.conversation != here), key=_rank)
@@ -67,7 +67,7 @@ def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
     notes = [note.text for segment in snapshot.segments for note in segment.notes]
     for fact in facts:
         is_past = (fact.last_seq or 0) < snapshot.state.tail_seq
-        if is_past and not any(is_within(fact.summary, note) for note in notes):
+        if is_past and not any(is_stated_in(fact.summary, note) for note in notes):
             yield fact
 
 
@@ -80,7 +80,7 @@ def _is_standing(fact: Fact) -> bool:
 
 
 def _line(fact: Fact, *, zone: tzinfo) -> str:
-    return f"- [{fact.type}] {fact.summary} ({in_offset(fact.valid_from, zone):%Y-%m-%d})"
+    return f"- [{fact.type}] {fact.summary} ({to_zone(fact.valid_from, zone):%Y-%m-%d})"
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
@@ -108,13 +108,12 @@ def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTo
 
 
 def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
-    """Return a digest of the first reflection in a context; empty without one.
+    """Return the id of the first reflection in a context; empty without one.
 
-    While it stays, so does the beginning of the prefix; others only follow it.
+    While it stays, so does the beginning of the prefix; later reflections only extend it.
     """
     shown = (s.id for s in segments if s.generation and s.last_seq <= state.active_seq)
-    first = next(shown, None)
-    return hashlib.sha256(first.encode()).hexdigest()[:16] if first else ""
+    return next(shown, "")
 
 
 def _fit_lines(
