@@ -166,19 +166,19 @@ async def _reflection(*made: tuple[Note, ...]) -> tuple[Note, ...]:
 
 async def _facts(pair: Pair) -> str:
     """Merge the fact of the later sentence with that of the earlier one."""
-    known = (await _merge(pair.earlier, FIRST_AT, ())).facts
-    changes = await _merge(pair.later, LATER_AT, known)
+    known = (await merge_statement(pair.earlier, FIRST_AT, ())).facts
+    changes = await merge_statement(pair.later, LATER_AT, known)
     return "dropped" if not changes.facts else "replaces" if changes.replaced else "kept"
 
 
-async def _merge(text: str, at: datetime, known: tuple[Fact, ...]) -> FactChanges:
+async def merge_statement(text: str, at: datetime, known: Sequence[Fact]) -> FactChanges:
     """Merge what a sentence states, as it is if it would not become a fact."""
     request = ExtractRequest(
         conversation=_CHAT,
         user=_ANA.user,
         messages=(_message(text, at, 1),),
         notes=(),
-        known=known,
+        known=tuple(known),
         now=at,
     )
     drafts = await ExtractiveFacts().extract(request)
@@ -188,7 +188,7 @@ async def _merge(text: str, at: datetime, known: tuple[Fact, ...]) -> FactChange
         owner=_ANA,
         source=None,
         made_by=ExtractiveFacts().name,
-        clock=FixedClock(at, prefix=f"f{at.day}"),
+        clock=FixedClock(at, prefix=f"{at:%Y%m%d%H%M}"),
     )
 
 

@@ -11,7 +11,7 @@ and for three stricter ones, and it stayed.
 import asyncio
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from typing import NamedTuple
 from benchmarks.rows import Row, show
 from remanence import Memory, Message
 from remanence.facts import ExtractiveFacts
+from remanence.observers.learned.score import scorer
+from remanence.observers.spoken import spoken_lines
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock
 from remanence.types import ConversationRef
@@ -31,8 +33,9 @@ UNSEEN = {
 }
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
-answers in games and exercises, tasks and choices. Written by a third hand, and measured with each
-set of sentences that was added to the corpus."""
+answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
+times, with each set of sentences that was added to the corpus and with two more sets of features,
+which were not taken."""
 SAID_AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -50,6 +53,7 @@ class Statement(NamedTuple):
     is_ambiguous: bool = False
     before: str = ""
     """What the assistant said before."""
+    is_rule: bool = False
 
 
 def measure() -> list[Row]:
@@ -58,7 +62,32 @@ def measure() -> list[Row]:
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
         rows += [*_rows(unseen, whose), asyncio.run(_dates(unseen, whose))]
-    return [*rows, *_rows(list(_answers()), "of unseen answers and rules")]
+    answers = list(_answers())
+    return [*rows, *_rows(answers, "of unseen answers and rules"), *_rules(answers)]
+
+
+def _rules(answers: Sequence[Statement]) -> Iterator[Row]:
+    """Shares of the rules, and of what is no statement, that are scored as standing instructions."""
+    own = scorer()
+    taken = [
+        any(
+            own.over(own.score(line), "inst") >= 0
+            for line, _ in spoken_lines(_request(one).messages)
+            if line.role == "user"
+        )
+        for one in answers
+    ]
+    for what, wanted in (
+        ("rules", [one.is_rule for one in answers]),
+        ("other texts", [one.states is False for one in answers]),
+    ):
+        found = [is_taken for is_taken, counts in zip(taken, wanted, strict=True) if counts]
+        yield Row(
+            what=f"{what} scored as standing instructions, of unseen answers and rules",
+            measured=100 * sum(found) / len(found),
+            unit="%",
+            detail=f"{sum(found)} of {len(found)}",
+        )
 
 
 def _rows(statements: list[Statement], whose: str) -> Iterator[Row]:
@@ -94,7 +123,13 @@ def _unseen(path: Path) -> Iterator[Statement]:
 def _answers() -> Iterator[Statement]:
     with ANSWERS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            yield Statement(row["text"], SAID_AT, row["keep"] == "yes", before=row["before"])
+            yield Statement(
+                row["text"],
+                SAID_AT,
+                row["keep"] == "yes",
+                before=row["before"],
+                is_rule=row["note"] == "rule",
+            )
 
 
 async def _kept(statements: Iterable[Statement]) -> list[bool]:
