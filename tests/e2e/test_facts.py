@@ -216,13 +216,13 @@ async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -
     assert "facts" not in {block.kind for block in context.system}
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_fact_that_the_notes_no_longer_tell_is_shown_until_they_do(told: bool) -> None:
+@pytest.mark.parametrize("is_noted", [True, False])
+async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> None:
     rule = "Please always answer in at most three lines"
 
     def notes(request: ObserveRequest | ReflectRequest) -> Draft:
         return Draft(
-            notes=(Note(text=f"user: {rule}." if told else "boats", first_seq=1, last_seq=1),),
+            notes=(Note(text=f"user: {rule}." if is_noted else "boats", first_seq=1, last_seq=1),),
             made_by="scripted/1",
         )
 
@@ -251,7 +251,7 @@ async def test_a_fact_that_the_notes_no_longer_tell_is_shown_until_they_do(told:
 
     assert rule in context.to_text()
     assert [text.splitlines()[0] for text in facts] == (
-        [] if told else ["## Known from earlier in this conversation"]
+        [] if is_noted else ["## Known from earlier in this conversation"]
     )
 
 
