@@ -55,12 +55,17 @@ class Cost(NamedTuple):
     """Facts among five hits of `recall`."""
 
 
-def measure(*, count: int = TURNS, sources: Iterable[Source] = ("written", "plain")) -> list[Row]:
+def measure(
+    *,
+    count: int = TURNS,
+    sources: Iterable[Source] = ("written", "plain"),
+    user: str | None = None,
+) -> list[Row]:
     """The cost with the default policy, of text that people and models wrote and of made-up text."""
     rows: list[Row] = []
     for source in sources:
         known = source != "written" or has_texts(data_folder())
-        rows += _rows(source, count) if known else [_skipped()]
+        rows += _rows(source, count, user) if known else [_skipped()]
     return rows
 
 
@@ -69,8 +74,8 @@ def _skipped() -> Row:
     return Row(what="prompt cost, written text", measured=None, detail=detail)
 
 
-def _rows(source: Source, count: int) -> Iterable[Row]:
-    cost = run(Policy.default(), source=source, count=count)
+def _rows(source: Source, count: int, user: str | None) -> Iterable[Row]:
+    cost = run(Policy.default(), source=source, count=count, user=user)
     aimed = source == "written"
     extending = 100 * cost.extending / cost.characters
     yield Row(
@@ -106,14 +111,16 @@ def run(
     count: int = TURNS,
     seed: int = 1,
     observer: Observer | None = None,
+    user: str | None = None,
     asking: bool = True,
 ) -> Cost:
     """Hold the conversation, by default with the embedded observer, and add up its prompts.
 
-    The context of each turn is the one that a `Chat` asks for, with what it recalls. At the end
-    each fact is asked for, as if by the next turn, unless *asking* is off.
+    The context of each turn is the one that a `Chat` asks for, with what it recalls, and with the
+    facts of *user* where there is one. At the end each fact is asked for, as if by the next turn,
+    unless *asking* is off.
     """
-    return asyncio.run(_converse(policy, source, count, seed, observer, asking=asking))
+    return asyncio.run(_converse(policy, source, count, seed, observer, user, asking=asking))
 
 
 async def _converse(
@@ -122,6 +129,7 @@ async def _converse(
     count: int,
     seed: int,
     observer: Observer | None,
+    user: str | None,
     *,
     asking: bool,
 ) -> Cost:
@@ -130,7 +138,7 @@ async def _converse(
     bill = Bill()
     url = "sqlite:///:memory:"
     async with Memory.open(url, policy=policy, clock=clock, observer=observer) as memory:
-        chat = memory.conversation("long")
+        chat = memory.conversation("long", user=user)
         for turn in _turns(source, facts, seed):
             clock.advance(TURN_SECONDS / 2)
             await chat.append(Message.user(turn.user))
@@ -294,6 +302,7 @@ def main() -> None:
     parser.add_argument("--sweep", action="store_true", help="change one field at a time")
     parser.add_argument("--whole", action="store_true", help="with --sweep: each value with each")
     parser.add_argument("--source", choices=get_args(Source), help="of the text; by default both")
+    parser.add_argument("--user", help="whose facts are remembered and shown; by default nobody's")
     arguments = parser.parse_args()
     if arguments.sweep:
         changes = variants(whole=arguments.whole)
@@ -302,7 +311,7 @@ def main() -> None:
         sources: tuple[Source, ...] = (
             (arguments.source,) if arguments.source else ("written", "plain")
         )
-        show(measure(count=arguments.turns, sources=sources))
+        show(measure(count=arguments.turns, sources=sources, user=arguments.user))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import contextlib
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from remanence import telemetry
 from remanence.context.context import Context
@@ -12,7 +13,13 @@ from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.activation import activate
 from remanence.engine.snapshots import read_snapshot
 from remanence.errors import RemanenceError, StoreError, WrongUser
-from remanence.facts.render import facts_text, memories_text, prefix_marker, render_curated
+from remanence.facts.render import (
+    memories_text,
+    other_facts_text,
+    own_facts_text,
+    prefix_markers,
+    render_curated,
+)
 from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
@@ -66,7 +73,13 @@ class ContextReader:
         layout = Layout(
             snapshot, request, runtime.policy, runtime.count_text, runtime.counter.message
         )
-        texts = (request.system, request.identity, request.facts, request.memories)
+        texts = (
+            request.system,
+            request.identity,
+            request.facts,
+            request.own_facts,
+            request.memories,
+        )
         characters = sum(map(len, (*texts, *request.knowledge)))
         half = runtime.policy.context_tokens // 2
         is_long = characters > LONG_CONTEXT or snapshot.state.tail_tokens > half
@@ -165,8 +178,8 @@ class ContextReader:
         if owner is None or not policy.facts_tokens:
             return request
         if policy.facts_place == "prefix":
-            text = await self._facts_in_prefix(snapshot, owner, now=request.now)
-            return replace(request, facts=text)
+            pin = await self._facts_in_prefix(snapshot, owner, now=request.now)
+            return replace(request, facts=pin.text, own_facts=pin.own_text)
         said = (m.text for m in reversed(snapshot.tail) if m.role == "user" and m.text.strip())
         facts = await runtime.recall_search.facts(owner, query or next(said, ""), RECALLED)
         unseen = [
@@ -177,31 +190,51 @@ class ContextReader:
         text = memories_text(unseen, max_tokens=policy.facts_budget, count_text=runtime.count_text)
         return replace(request, memories=text)
 
-    async def _facts_in_prefix(self, snapshot: Snapshot, owner: Owner, *, now: datetime) -> str:
-        """Return the facts before the notes; their bytes stay the same while the prefix does.
+    async def _facts_in_prefix(
+        self, snapshot: Snapshot, owner: Owner, *, now: datetime
+    ) -> FactsPin:
+        """Return the facts of a context; their bytes stay the same while what precedes them does.
 
-        The facts are chosen anew when the reflections of the context have changed or the prompt
-        cache is cold. The memory file, which the user maintains by hand, precedes them.
+        Facts of other conversations are chosen anew when the first reflection has changed, those of
+        this one when any has, and both when the prompt cache is cold.
         """
-        runtime, policy, state = self.runtime, self.runtime.policy, snapshot.state
-        marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
-        if pin is not None and pin.marker == marker:
-            lifetime = policy.cache_lifetime_seconds
-            if not is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
-                return pin.text
-        count, most = runtime.count_text, policy.facts_budget
-        facts = await runtime.store.facts(owner, limit=SHOWN_FACTS)
-        curated = await self._curated_file(owner)
-        by_hand = render_curated(curated, max_tokens=most // 2, count_text=count)
-        room = most - count(by_hand)
-        known = await asyncio.to_thread(
-            facts_text, facts, snapshot, max_tokens=room, count_text=count
+        pin, lifetime = snapshot.facts, self.runtime.policy.cache_lifetime_seconds
+        if pin is not None and is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
+            pin = None
+        first, last = prefix_markers(snapshot)
+        if pin is not None and (pin.marker, pin.own_marker) == (first, last):
+            return pin
+        known = pin.text if pin is not None and pin.marker == first else None
+        text, own_text = await self._choose_facts(snapshot, owner, known)
+        chosen = FactsPin(marker=first, text=text, own_marker=last, own_text=own_text, at=now)
+        if snapshot.state.key:  # a conversation without messages has no row to pin to
+            await write_if_possible(self.runtime.store.pin_facts(snapshot.state, owner, chosen))
+        return chosen
+
+    async def _choose_facts(
+        self, snapshot: Snapshot, owner: Owner, known: str | None
+    ) -> tuple[str, str]:
+        """Return the facts before the notes, if not *known*, and the conversation's own ones.
+
+        The memory file, which the user maintains by hand, precedes them. Own facts take at most
+        half of the rest; once there is a reflection that half is kept for them, as more of them
+        follow with each.
+        """
+        count, most = self.runtime.count_text, self.runtime.policy.facts_budget
+        facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
+        choose_own = partial(own_facts_text, facts, snapshot, count_text=count)
+        if known is not None:
+            return known, await asyncio.to_thread(choose_own, max_tokens=most - count(known))
+        by_hand = render_curated(
+            await self._curated_file(owner), max_tokens=most // 2, count_text=count
         )
-        text = "\n\n".join(text for text in (by_hand, known) if text)
-        if state.key:  # a conversation without messages has no row to pin to
-            pin = FactsPin(marker=marker, text=text, at=now)
-            await write_if_possible(runtime.store.pin_facts(state, owner, pin))
-        return text
+        room = most - count(by_hand)
+        own = await asyncio.to_thread(choose_own, max_tokens=room // 2)
+        room -= max(count(own), room // 2 if any(prefix_markers(snapshot)) else 0)
+        others = await asyncio.to_thread(
+            other_facts_text, facts, snapshot, max_tokens=room, count_text=count
+        )
+        return "\n\n".join(filter(None, (by_hand, others))), own
 
     async def _with_quotes(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None

@@ -1,17 +1,20 @@
 """Facts: what one conversation leaves behind is known in the next one of the same user."""
 
 import asyncio
+import itertools
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from remanence import Fact, Memory, Message, Policy
+from remanence import Context, Fact, Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
+from remanence.context.context import BlockKind
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
 from remanence.protocols import ExtractRequest, ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.invariants import check_extends
 from remanence.testing.models import ScriptedModel
 from remanence.types import Draft, FactDraft, Note
 
@@ -55,6 +58,10 @@ async def tell(memory: Memory, name: str, *texts: str, user: str | None = "ana")
 
 def question(number: int) -> str:
     return f"Question {number} about the harbour, the ships, and the fish of the day. " * 3
+
+
+def texts(context: Context, kind: BlockKind) -> list[str]:
+    return [block.text for block in context.system if block.kind == kind]
 
 
 def summaries(facts: tuple[Fact, ...]) -> list[str]:
@@ -247,12 +254,53 @@ async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> 
             await chat.append(Message.user(question(number)), Message.assistant("Yes. " * 30))
             await chat.flush()
             context = await chat.context()
-        facts = [block.text for block in context.system if block.kind == "facts"]
+        facts = texts(context, "own_facts")
 
     assert rule in context.to_text()
     assert [text.splitlines()[0] for text in facts] == (
         [] if is_noted else ["## Known from earlier in this conversation"]
     )
+
+
+async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> None:
+    rules = [f"Please always write {thing} in capitals" for thing in ("names", "towns", "rivers")]
+    boats = Draft(notes=(Note(text="boats", first_seq=1, last_seq=1),), made_by="scripted/1")
+    policy = Policy(
+        observe_tokens=300,
+        observe_max_tokens=600,
+        tail_tokens=600,
+        tail_keep_tokens=100,
+        reflect_tokens=(30, 4_000),
+        note_ratio=0.5,
+    )
+    script = ((FactDraft(summary=rule),) for rule in rules)
+    extractor = ScriptedFacts(*(facts for rule in script for facts in (rule, (), (), (), ())))
+    async with Memory.open(
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver([boats] * 100),
+        reflector=ScriptedReflector([boats] * 100),
+        extractor=extractor,
+    ) as memory:
+        await memory.facts.save("Is allergic to nuts", user="ana")
+        chat = memory.conversation("a", user="ana")
+        contexts = []
+        for number in range(60):
+            await chat.append(Message.user(question(number)), Message.assistant("Yes. " * 30))
+            await chat.flush()
+            contexts.append(await chat.context())
+
+    for earlier, later in itertools.pairwise(contexts):
+        check_extends(earlier, later)
+    first = next(one for one in contexts if texts(one, "reflection"))
+    last = contexts[-1]
+    assert len(texts(last, "reflection")) > len(texts(first, "reflection"))
+    assert texts(last, "facts") == texts(first, "facts")
+    assert "nuts" in texts(last, "facts")[0]
+    assert rules[-1] not in first.to_text()
+    assert all(rule in texts(last, "own_facts")[0] for rule in rules)
+    kinds = [block.kind for block in last.system if block.segment_id or block.kind == "own_facts"]
+    assert kinds == sorted(kinds, key=("reflection", "own_facts", "observation").index)
 
 
 async def test_ending_twice_keeps_nothing_twice() -> None:

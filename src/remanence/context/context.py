@@ -19,7 +19,15 @@ from remanence.wire.turns import (
 )
 
 BlockKind: TypeAlias = Literal[
-    "identity", "system", "knowledge", "facts", "heading", "reflection", "observation", "stand_in"
+    "identity",
+    "system",
+    "knowledge",
+    "facts",
+    "heading",
+    "reflection",
+    "own_facts",
+    "observation",
+    "stand_in",
 ]
 OmittedReason: TypeAlias = Literal[
     "stand_in",

@@ -52,7 +52,7 @@ RECALL_HEADING = "Retrieved memories, oldest first:"
 _PARTS: Mapping[BlockKind, str] = {
     **dict.fromkeys(("identity", "system", "knowledge"), "base"),
     **dict.fromkeys(("facts", "heading", "reflection"), "reflections"),
-    "observation": "notes",
+    **dict.fromkeys(("own_facts", "observation"), "notes"),
 }
 
 
@@ -68,6 +68,7 @@ class ContextRequest:
     identity: str = ""
     knowledge: tuple[str, ...] = ()
     facts: str = ""
+    own_facts: str = ""
     memories: str = ""
     recall: tuple[Quote, ...] = ()
     channel: str | None = None
@@ -204,9 +205,10 @@ class Layout(NamedTuple):
         return room
 
     def _notes(self) -> list[SystemBlock]:
-        """Return a heading and a block for each active segment that has a text.
+        """Return a heading, a block for each active segment that has a text, and own facts.
 
-        Reflections keep the order of the tape, in which the highest generation comes first.
+        Reflections keep the order of the tape, in which the highest generation comes first. Facts
+        of this conversation follow them, as they may change with each.
         """
         policy = self.policy
         shown = [
@@ -219,9 +221,12 @@ class Layout(NamedTuple):
             for segment in self.snapshot.segments
             if segment.last_seq <= self.snapshot.state.active_seq and segment.text
         ]
+        reflections = [block for block in shown if block.kind == "reflection"]
+        observations = [block for block in shown if block.kind == "observation"]
         if policy.render_order == "newest_first":
-            observations = [block for block in shown if block.kind == "observation"]
-            shown = [block for block in shown if block.kind == "reflection"] + observations[::-1]
+            observations.reverse()
+        own_facts = _blocks(self.count_text, ("own_facts", self.request.own_facts))
+        shown = [*reflections, *own_facts, *observations]
         if policy.separator:
             tokens = self.count_text(policy.separator)
             shown[1:] = [
@@ -230,7 +235,7 @@ class Layout(NamedTuple):
                 )
                 for block in shown[1:]
             ]
-        if shown and policy.heading:
+        if any(block.segment_id for block in shown) and policy.heading:
             heading = f"{policy.heading}\n{PREAMBLE}"
             shown[:0] = _blocks(self.count_text, ("heading", heading))
         return shown

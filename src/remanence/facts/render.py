@@ -1,6 +1,6 @@
 """Facts rendered as text for a context."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 
@@ -10,7 +10,7 @@ from remanence.observers.extractive.sentence_scores import is_standing
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
 from remanence.protocols import CountTokens
-from remanence.types import Fact, FactType, MemoryState, Segment, Snapshot
+from remanence.types import Fact, FactType, Snapshot
 
 HEADING = "## Known from earlier conversations"
 PREAMBLE = (
@@ -38,28 +38,33 @@ _LEAST_LINE = 8
 _ORDER: tuple[FactType, ...] = ("profile", "behavior", "skill", "knowledge", "event")
 
 
-def facts_text(
+def other_facts_text(
     facts: Sequence[Fact], snapshot: Snapshot, *, max_tokens: int, count_text: CountTokens
 ) -> str:
-    """Return the facts of other conversations that fit, and vital ones that this one lacks.
+    """Return the facts of other conversations that fit; empty if there are none.
 
-    Vital is what must never be lost, by its learned scores: it comes first among the facts of
-    others, then come the types, profile first. Vital facts of this conversation are shown if they
-    are missing in its notes and newest messages; they take no more room than its notes, or
-    `_LEAST_OWN`, and half of it if there are others. Days are in the time zone of the user's newest
-    message. Returns an empty text if there is no fact.
+    What must never be lost, by its learned scores, comes first, then come the types, profile first.
+    Days are in the time zone of the user's newest message.
     """
     here = snapshot.state.ref.id
     others = sorted((fact for fact in facts if fact.conversation != here), key=_rank)
+    lines = map(_line_of(snapshot), others)
+    return _fit_lines([HEADING, PREAMBLE], lines, max_tokens, count_text)
+
+
+def own_facts_text(
+    facts: Sequence[Fact], snapshot: Snapshot, *, max_tokens: int, count_text: CountTokens
+) -> str:
+    """Return what must never be lost of a conversation's own facts and is not in its contexts.
+
+    A fact is in them if the newest messages or a note tell it. The text takes no more room than the
+    notes, or `_LEAST_OWN` tokens.
+    """
+    here = snapshot.state.ref.id
     vital = (fact for fact in facts if fact.conversation == here and _is_standing(fact))
-    own = _missing(vital, snapshot)
-    line = partial(_line, zone=zone_of_user(snapshot.tail) or UTC)
+    lines = map(_line_of(snapshot), _missing(vital, snapshot))
     notes = max(_LEAST_OWN, sum(segment.tokens for segment in snapshot.segments))
-    room = min(notes, max_tokens // 2 if others else max_tokens)
-    missing = _fit_lines([OWN_HEADING, OWN_PREAMBLE], map(line, own), room, count_text)
-    room = max_tokens - count_text(f"{missing}\n\n" if missing else "")
-    known = _fit_lines([HEADING, PREAMBLE], map(line, others), room, count_text)
-    return "\n\n".join(filter(None, (known, missing)))
+    return _fit_lines([OWN_HEADING, OWN_PREAMBLE], lines, min(notes, max_tokens), count_text)
 
 
 def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
@@ -77,6 +82,10 @@ def _rank(fact: Fact) -> tuple[bool, int]:
 
 def _is_standing(fact: Fact) -> bool:
     return is_standing(fact.summary, scorer().score(Line(fact.summary, "user")))
+
+
+def _line_of(snapshot: Snapshot) -> Callable[[Fact], str]:
+    return partial(_line, zone=zone_of_user(snapshot.tail) or UTC)
 
 
 def _line(fact: Fact, *, zone: tzinfo) -> str:
@@ -107,13 +116,19 @@ def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTo
     return _fit_lines([MEMORIES_HEADING, MEMORIES_PREAMBLE, ""], lines, max_tokens, count_text)
 
 
-def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
-    """Return the id of the first reflection in a context; empty without one.
+def prefix_markers(snapshot: Snapshot) -> tuple[str, str]:
+    """Return the ids of the first and the last reflection in a context; empty without one.
 
-    While it stays, so does the beginning of the prefix; later reflections only extend it.
+    While the first stays, so does the beginning of the notes: later reflections only extend it.
+    While the last stays, so do all reflections.
     """
-    shown = (s.id for s in segments if s.generation and s.last_seq <= state.active_seq)
-    return next(shown, "")
+    active_seq = snapshot.state.active_seq
+    shown = [
+        segment.id
+        for segment in snapshot.segments
+        if segment.generation and segment.text and segment.last_seq <= active_seq
+    ]
+    return (shown[0], shown[-1]) if shown else ("", "")
 
 
 def _fit_lines(

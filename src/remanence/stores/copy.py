@@ -58,7 +58,7 @@ TABLES = (
         "created_at, valid_from, valid_to, superseded_by",
     ),
     Table("fact_repetitions", "key", f"fact, {REPETITIONS.columns}"),
-    Table("facts_pins", "conversation", "owner, marker, text, at"),
+    Table("facts_pins", "conversation", "owner, marker, text, own_marker, own_text, at"),
     Table("vectors", "item, model", "conversation, vector"),
     Table("fact_vectors", "fact, model", "vector"),
     Table("vector_cursors", "model, subject", "cursor"),

@@ -7,6 +7,8 @@ from remanence.context.context import BlockKind, Context
 from remanence.types import MemoryState, Segment
 from remanence.wire.json_value import JsonObject
 
+_FACTS: tuple[BlockKind, ...] = ("facts", "own_facts")
+
 
 def check_tiling(state: MemoryState, segments: Sequence[Segment]) -> None:
     """P1: reflections tile `(0, reflected]`, observations `(reflected, observed]`."""
@@ -57,21 +59,22 @@ def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = Fal
     """P3: *later* starts with the cached prefix of *earlier*, if both have the same notes.
 
     If *later* has more observations, its notes start with those of *earlier*. Facts are the same as
-    long as the reflections are. Set *facts_renewed* where they may change: after a pause in which
+    long as the reflections are, and those of the conversation itself follow the reflections. Set *facts_renewed* where they may change: after a pause in which
     the prompt cache expired, an erasure, or another user's name.
     """
     before = [block.segment_id for block in earlier.system if block.segment_id]
     after = [block.segment_id for block in later.system if block.segment_id]
     if not _same_base(earlier, later) or before != after[: len(before)]:
         return
-    same_facts = _texts(earlier, "facts") == _texts(later, "facts")
-    may_differ = facts_renewed or _texts(earlier, "reflection") != _texts(later, "reflection")
-    if may_differ and not same_facts:
+    same_facts = _texts(earlier, *_FACTS) == _texts(later, *_FACTS)
+    is_reflected = _texts(earlier, "reflection") != _texts(later, "reflection")
+    if (facts_renewed or is_reflected) and not same_facts:
         return
     if before == after and _same_tail(earlier, later):
         prefix, whole = cached_prefix(earlier), flatten(later)
     else:
-        prefix, whole = _notes(earlier), _notes(later)
+        moved: tuple[BlockKind, ...] = ("stand_in", "own_facts") if is_reflected else ("stand_in",)
+        prefix, whole = _without(earlier, *moved), _without(later, *moved)
     for index, piece in enumerate(prefix):
         found = whole[index] if index < len(whole) else None
         assert found == piece, f"the prefix moved at block {index}: {piece!r} became {found!r}"
@@ -95,8 +98,8 @@ def _same_tail(earlier: Context, later: Context) -> bool:
     return starts and stand_ins[0] == stand_ins[1] and not excerpts
 
 
-def _notes(context: Context) -> list[str]:
-    return [block.text for block in context.system if block.kind != "stand_in"]
+def _without(context: Context, *kinds: BlockKind) -> list[str]:
+    return [block.text for block in context.system if block.kind not in kinds]
 
 
 def _blocks(context: Context) -> list[tuple[str, JsonObject]]:

@@ -93,9 +93,13 @@ class FactChanges:
 class FactsPin:
     """The facts that a conversation's contexts show until its prefix changes anyway.
 
-    `marker` names the prefix for which they were chosen, `at` is the time of the choice.
+    `text` has those of other conversations, and stands before the notes; `own_text` has those of
+    this one that its notes lack, and follows the reflections. `marker` and `own_marker` name the
+    first and the last reflection for which they were chosen, `at` is the time of the choice.
     """
 
     marker: str
     text: str
+    own_marker: str = ""
+    own_text: str = ""
     at: datetime

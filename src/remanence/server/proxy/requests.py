@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 MEMORY_SECONDS: Final = 30.0
 """A request waits so long for its memory, then goes on without."""
 
-_NOTES: Final = ("facts", "heading", "reflection", "observation", "stand_in")
+_NOTES: Final = ("facts", "heading", "reflection", "own_facts", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
 """Up to so many messages without tools, beside a conversation, ask for its title or the like."""
 

@@ -341,10 +341,15 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
     if states.current(connection, state) is None:
         return False
     connection.execute(
-        "INSERT INTO facts_pins (conversation, owner, marker, text, at) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (conversation) DO UPDATE SET owner = excluded.owner, "
-        "marker = excluded.marker, text = excluded.text, at = excluded.at",
-        (state.key, _create_key(connection, owner), pin.marker, pin.text, encode_instant(pin.at)),
+        "INSERT INTO facts_pins (conversation, owner, marker, text, own_marker, own_text, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (conversation) DO UPDATE SET "
+        "owner = excluded.owner, marker = excluded.marker, text = excluded.text, "
+        "own_marker = excluded.own_marker, own_text = excluded.own_text, at = excluded.at",
+        (
+            state.key,
+            _create_key(connection, owner),
+            *(pin.marker, pin.text, pin.own_marker, pin.own_text, encode_instant(pin.at)),
+        ),
     )
     return True
 
@@ -352,9 +357,15 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
 def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
     """Return the facts that a conversation's contexts show."""
     row = connection.execute(
-        "SELECT marker, text, at FROM facts_pins WHERE conversation = ?", (conversation,)
+        "SELECT marker, text, own_marker, own_text, at FROM facts_pins WHERE conversation = ?",
+        (conversation,),
     ).fetchone()
-    return FactsPin(marker=row[0], text=row[1], at=decode_time(row[2])) if row else None
+    if row is None:
+        return None
+    marker, text, own_marker, own_text, at = row
+    return FactsPin(
+        marker=marker, text=text, own_marker=own_marker, own_text=own_text, at=decode_time(at)
+    )
 
 
 def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
