@@ -26,7 +26,7 @@ DEFAULTS = {
     "observer_mode": "separate",
     "precompute_at": None,
     "note_ratio": 0.2,
-    "min_note_tokens": 600,
+    "min_note_tokens": 1_600,
     "note_format": "compact",
     "note_language": "conversation",
     "max_output_tokens": 16_000,

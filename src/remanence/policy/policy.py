@@ -131,7 +131,7 @@ class Policy:
     observer_mode: Literal["separate", "continuation"] = "separate"
     precompute_at: Share | None = None
     note_ratio: Share = 0.2
-    min_note_tokens: NonNegativeInt = 600
+    min_note_tokens: NonNegativeInt = 1_600
     note_format: NoteFormat = "compact"
     note_language: _Language = "conversation"
     max_output_tokens: PositiveInt = 16_000
