@@ -46,6 +46,21 @@ async def test_a_function_answers_a_stream_in_one_piece() -> None:
     assert isinstance(events[1], Done)
 
 
+async def test_a_function_that_yields_answers_a_stream_as_it_yields() -> None:
+    async def pieces(request: ModelRequest) -> AsyncGenerator[str, None]:
+        yield "Gate "
+        yield "B42."
+
+    async with conversing() as conversation:
+        chat = Chat(conversation, model=pieces)
+        events = [event async for event in chat.stream("Which gate?")]
+        reply = await chat.send("And again?")
+
+    assert events[:2] == [TextDelta(text="Gate "), TextDelta(text="B42.")]
+    assert isinstance(events[2], Done)
+    assert events[2].reply.text == reply.text == "Gate B42."
+
+
 async def test_a_model_of_the_observers_kind_may_answer_too() -> None:
     model = ScriptedModel(["B42."])
     async with conversing() as conversation:

@@ -1,7 +1,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -65,6 +65,52 @@ async def test_a_function_that_does_not_end_is_stopped(ask: ModelRequest) -> Non
     assert caught.value.reason == "timeout"
 
 
+async def test_the_pieces_that_a_function_yields_are_one_answer(ask: ModelRequest) -> None:
+    async def pieces(request: ModelRequest) -> AsyncIterator[str]:
+        for piece in ("Gate ", "", "B42."):
+            yield piece
+
+    answer = await open_model(pieces).complete(ask)
+
+    assert answer.text == "Gate B42."
+    assert answer.usage.estimated
+    assert answer.usage.output_tokens == count_tokens("Gate B42.")
+
+
+@pytest.mark.parametrize(
+    ("piece", "reason"), [(7, "bad_answer"), ("x" * 9_000_000, "bad_answer"), ("", "empty")]
+)
+async def test_a_piece_that_is_none_fails_the_call(
+    ask: ModelRequest, piece: Any, reason: str
+) -> None:
+    async def pieces(request: ModelRequest) -> AsyncIterator[str]:
+        yield piece
+
+    with pytest.raises(ModelError) as caught:
+        await open_model(pieces).complete(ask)
+
+    assert caught.value.reason == reason
+
+
+async def test_the_time_limit_counts_all_pieces_and_the_function_is_closed(
+    ask: ModelRequest,
+) -> None:
+    closed = []
+
+    async def endless(request: ModelRequest) -> AsyncIterator[str]:
+        try:
+            while True:
+                await asyncio.sleep(0.01)
+                yield "more "
+        finally:
+            closed.append(True)
+
+    with pytest.raises(ModelError) as caught:
+        await open_model(endless, options=ModelOptions(timeout_seconds=0.1)).complete(ask)
+
+    assert (caught.value.reason, closed) == ("timeout", [True])
+
+
 async def test_functions_and_models_may_stand_in_one_chain(ask: ModelRequest) -> None:
     spare = open_model(Script("from the spare"))
 
@@ -97,7 +143,7 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
 async def test_what_is_no_model_is_refused() -> None:
     nothing: Any = None  # as a program without a type checker may pass
 
-    with pytest.raises(ModelError, match="NoneType is not a model"):
+    with pytest.raises(ModelError, match="value of type NoneType is not a model"):
         open_model(nothing)
 
 

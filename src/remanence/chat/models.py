@@ -1,6 +1,7 @@
 """The models of a chat: a call and its answer, adapters for each kind of model, opening by name."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
@@ -8,8 +9,14 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 from remanence.clock import Clock
 from remanence.context.context import Context
 from remanence.errors import ModelError
-from remanence.protocols import Model, ModelRequest
-from remanence.providers import ModelOptions, open_model, open_provider_model
+from remanence.protocols import Model, ModelAnswer, ModelRequest
+from remanence.providers import (
+    FunctionModel,
+    ModelFunction,
+    ModelOptions,
+    open_model,
+    open_provider_model,
+)
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.layer import Layer, Pieces
 from remanence.providers.prompts import cache_key, render_context
@@ -105,7 +112,10 @@ class ContextModel(ChatLayer):
 
 
 class PromptedModel(ChatLayer):
-    """Calls a model that takes text, without tools; a stream has its answer in one piece."""
+    """Calls a model that takes text, without tools.
+
+    A stream has the answer in one piece, or in those that an async function yields.
+    """
 
     def __init__(self, model: Model, *, max_output_tokens: int | None) -> None:
         self.name = model.name
@@ -120,25 +130,34 @@ class PromptedModel(ChatLayer):
                 "anthropic:…, openai:… or ollama:…, or a chat without tools",
             )
         turns = replace(request.context, system=()).to_text()
-        answer = await self._model.complete(
-            ModelRequest(
-                stable="\n\n".join(block.text for block in request.context.system),
-                prompt=_FRAME.format(turns=turns),
-                max_output_tokens=self._max_output_tokens,
-                purpose="chat",
-                conversation=request.conversation,
-                user=request.user,
-            )
+        prompt = ModelRequest(
+            stable="\n\n".join(block.text for block in request.context.system),
+            prompt=_FRAME.format(turns=turns),
+            max_output_tokens=self._max_output_tokens,
+            purpose="chat",
+            conversation=request.conversation,
+            user=request.user,
         )
-        if streaming:
+        async with aclosing(self._call(prompt)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelAnswer):
+                    content = (TextPart(text=piece.text),)
+                    yield ChatAnswer(content=content, complete=piece.complete, usage=piece.usage)
+                elif streaming:
+                    yield piece
+
+    async def _call(self, prompt: ModelRequest) -> Pieces[ModelAnswer]:
+        if isinstance(self._model, FunctionModel):
+            async with aclosing(self._model.stream(prompt)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        else:
+            answer = await self._model.complete(prompt)
             yield answer.text
-        content = (TextPart(text=answer.text),)
-        yield ChatAnswer(content=content, complete=answer.complete, usage=answer.usage)
+            yield answer
 
 
-ChatSource: TypeAlias = (
-    "str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]] | Sequence[ChatSource]"
-)
+ChatSource: TypeAlias = "str | ChatModel | Model | ModelFunction | Sequence[ChatSource]"
 
 
 def calls_tools(*names: str) -> bool:
@@ -159,8 +178,9 @@ def open_chat_model(
 ) -> ChatModel:
     """Open a model for a chat.
 
-    *source* is a name, as for `open_model`, an async function from a `ModelRequest` to a text, a
-    `Model`, a `ChatModel`, which is returned unchanged, or several of these, tried in order.
+    *source* is a name, as for `open_model`, an async function that returns a text for a
+    `ModelRequest`, or yields its pieces, a `Model`, a `ChatModel`, which is returned unchanged, or
+    several of these, tried in order.
     Anthropic, OpenAI, Ollama and servers compatible with OpenAI get the context block by block; any
     other model gets it as text.
 

@@ -1,7 +1,8 @@
 """Language models: opened by name, from a function, or as a chain of several."""
 
 import importlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
-from remanence.protocols import Embedder, Model, ModelRequest
+from remanence.protocols import Embedder, Model
 from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
-from remanence.providers.function import FunctionModel
+from remanence.providers.function import FunctionModel, ModelFunction
 from remanence.providers.limit import LimitedModel, Limits
 from remanence.providers.meter import MeteredModel, UnusableAnswer
 from remanence.providers.options import ModelOptions
@@ -29,6 +30,7 @@ __all__ = [
     "LimitedModel",
     "Limits",
     "MeteredModel",
+    "ModelFunction",
     "ModelOptions",
     "ModelSource",
     "RetryingModel",
@@ -43,7 +45,6 @@ __all__ = [
 EMBEDDING_SECONDS = 60.0
 """The timeout of a call for vectors."""
 
-ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
 ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
 
 
@@ -57,7 +58,7 @@ def open_model(
     """Open a model.
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
-    `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
+    `openai:model@http://host/v1`), an async function that returns a text for a request, or yields its pieces, a `Model`, which
     is returned unchanged, or several of these, tried in order; names of several may also be one
     text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base URLs come from the
     provider's own environment variables. *wrap* puts a layer around each model, inside retries.
@@ -129,13 +130,15 @@ class _Opener:
         if isinstance(source, Model):
             return self._wrap(source)
         if callable(source):
-            require_async(model=source)
+            if not inspect.isasyncgenfunction(inspect.unwrap(source)):
+                require_async(model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
             return self._wrap(function)
         raise ModelError(
             "unknown_model",
-            f"a {type(source).__name__} is not a model: pass a name, an async function or a Model",
+            f"a value of type {type(source).__name__} is not a model: pass a name, an async function "
+            "or a Model",
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:

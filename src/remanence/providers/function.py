@@ -1,12 +1,14 @@
 """Models and embedders that are async functions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, TypeAlias
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
+from remanence.providers.layer import Pieces
 from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.providers.requests import Tokens
@@ -16,44 +18,71 @@ MAX_ANSWER_CHARACTERS = 8_000_000
 """Today's models write at most half a million."""
 
 
+_END: Final = object()
+
+ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str] | AsyncIterator[str]]
+"""Returns a text, or yields the pieces of one."""
+
 EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
 class FunctionModel:
     """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
 
-    def __init__(
-        self,
-        function: Callable[[ModelRequest], Awaitable[str]],
-        *,
-        clock: Clock,
-        timeout_seconds: float,
-    ) -> None:
+    def __init__(self, function: ModelFunction, *, clock: Clock, timeout_seconds: float) -> None:
         self.name = _name(function)
         self._function = function
         self._clock = clock
         self._timeout_seconds = timeout_seconds
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
+        *_, answer = [piece async for piece in self.stream(request)]
+        assert isinstance(answer, ModelAnswer), "a call ends with its answer or an error"
+        return answer
+
+    async def stream(self, request: ModelRequest) -> Pieces[ModelAnswer]:
+        """Yield the pieces of the text as the function yields them, then the answer."""
         call = Call(self.name, request, self._clock)
-        text = await self._call(request)
+        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
+        pieces: list[str] = []
+        length = 0
+        async with aclosing(self._texts(request)) as texts:
+            while isinstance(piece := await self._next(texts, deadline), str):
+                length += len(piece)
+                self._check_length(length)
+                pieces.append(piece)
+                yield piece
+        text = "".join(pieces)
         stable, prompt = count_tokens(request.stable), count_tokens(request.prompt)
         tokens = Tokens(input_tokens=stable + prompt, output_tokens=count_tokens(text))
         if not text.strip():
             failure = ModelError("empty", f"{self.name} returned no text")
             raise UnusableAnswer(failure, call.usage("empty", tokens, estimated=True))
         usage = call.usage("ok", tokens, estimated=True)
-        return ModelAnswer(text=text, complete=True, usage=usage)
+        yield ModelAnswer(text=text, complete=True, usage=usage)
 
-    async def _call(self, request: ModelRequest) -> str:
-        deadline = asyncio.timeout(self._timeout_seconds)
+    async def _texts(self, request: ModelRequest) -> AsyncGenerator[object, None]:
+        answer = self._function(request)
+        if not isinstance(answer, AsyncIterator):
+            yield await answer
+            return
         try:
-            async with deadline:
-                return self._check_answer(await self._function(request))
+            async for piece in answer:
+                yield piece
+        finally:
+            if isinstance(answer, AsyncGenerator):
+                await answer.aclose()
+
+    async def _next(self, texts: AsyncGenerator[object, None], deadline: float) -> object:
+        """Return the next piece of text, or `_END`."""
+        limit = asyncio.timeout_at(deadline)
+        try:
+            async with limit:
+                return self._check_text(await anext(texts, _END))
         except ModelError:
             raise
         except Exception as error:
-            if deadline.expired():
+            if limit.expired():
                 message = f"{self.name} took longer than {self._timeout_seconds:g} s"
                 raise ModelError("timeout", message) from error
             if isinstance(error, TypeError) and "await" in str(error):
@@ -61,17 +90,19 @@ class FunctionModel:
             reason = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
             raise ModelError("failed", f"{self.name} raised {reason}") from error
 
-    def _check_answer(self, answer: object) -> str:
-        if not isinstance(answer, str):
-            kind = type(answer).__name__
+    def _check_text(self, text: object) -> object:
+        if text is not _END and not isinstance(text, str):
+            kind = type(text).__name__
             raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")
-        if len(answer) > MAX_ANSWER_CHARACTERS:
+        return text
+
+    def _check_length(self, characters: int) -> None:
+        if characters > MAX_ANSWER_CHARACTERS:
             raise ModelError(
                 "bad_answer",
-                f"{self.name} returned {len(answer):,} characters, more than the "
+                f"{self.name} returned {characters:,} characters, more than the "
                 f"{MAX_ANSWER_CHARACTERS:,} that an answer may have: return what the model wrote",
             )
-        return answer
 
 
 class FunctionEmbedder:
