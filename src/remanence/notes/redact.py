@@ -15,12 +15,12 @@ _KNOWN_FORMS = re.compile(
     r"""(?<![\w-])(?:
         sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
       | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
-      | hf_\w{20,} | npm_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | hf_\w{20,} | npm_\w{20,} | whsec_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
       | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
-_HEADER = re.compile(r"\b(Bearer|Basic)(\s{1,3})[\w.~+/-]{16,}=*", re.IGNORECASE)
+_HEADER = re.compile(r"\b(Bearer|Basic)(\s{1,3})([\w.~+/-]{16,}=*)", re.IGNORECASE | re.ASCII)
 _URL_PASSWORD = re.compile(
     r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
 )
@@ -28,15 +28,19 @@ _NAMED = re.compile(
     r"""(
         (?:
           (?:\b|_)(?:
-            (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key)
-            |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot\ de\ passe|senha
-              |wachtwoord|şifre(?:si|m)?|mật\ khẩu(?:\ (?:của\ )?\w{1,20})?)
+            (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key
+              |api[ -]?schlüssel|clé\ api|clave\ (?:de\ )?api|chave\ (?:de\ )?api|chiave\ api)
+            |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|clave|mot\ de\ passe|senha
+              |wachtwoord|parola(?:\ d'ordine)?|şifre(?:si|m)?|mật\ khẩu(?:\ (?:của\ )?\w{1,20})?)
             (?:\s(?:for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van)
               (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
           (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
-          (?:[:=]|\b(?:is|ist|lautet|es|est|è|é|là)\b)
+          (?:[:=>]|(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b
+            (?:\s(?:now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais)\b)?)
           |\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для)(?:\s[^\s:=,.;]{1,20}){1,4}?)?
-          \s{0,3}(?:[:=–—]|\b(?:to|jest)\b)
+          (?:\s{0,3}(?:[:=–—]|\b(?:to|jest|это|теперь|teraz)\b)|(?=\s))
+          |(?:كلمة\ (?:المرور|السر)|पासवर्ड)(?:\s(?:هي|هو)\b)?\s{0,3}:?
+          |--(?:password|token|api-key|secret)(?=\s)
         )
         \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
     )
@@ -45,12 +49,15 @@ _NAMED = re.compile(
 )
 _NAMING = (
     *("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de"),
-    *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu"),
+    *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu", "clave", "chave", "chiave"),
+    *("parola", "schlüssel", "clé api", "كلمة", "पासवर्ड"),
 )
 _NAMED_CJK = re.compile(
-    r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
+    r"((?:密码|密碼|密钥|金鑰|パスワード|(?:API\s?)?キー|비밀번호|API\s?키)"
+    r"\s{0,3}(?:[:：=是为為은는は]\s{0,3})?[「『“‘\"'《]?)([!-~]{4,200})",
+    re.IGNORECASE,
 )
-_NAMING_CJK = ("密码", "密碼", "パスワード", "비밀번호")
+_NAMING_CJK = ("密码", "密碼", "密钥", "金鑰", "パスワード", "キー", "비밀번호", "api키", "api 키")
 _CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
@@ -65,7 +72,7 @@ _LOGIN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
-_AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
+_AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
 """A random text of 40 letters and digits switches between lower case, upper case and digits about
 23 times; words, paths and code identifiers rarely do so ten times."""
@@ -74,12 +81,19 @@ _STOPS = ".!?…"
 """Marks behind a value without quotes, which end its sentence."""
 
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
+_KEYS = ("secret", "token", "credential", "key")
+_SHORTEST_KEY = 6
+"""A value of `_KEYS`, unlike a password, is no shorter: "his secret: 10km a day" names none."""
+
+_ZEROS = "٠۰०০๐０"
+_DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
 
 
 def redact(text: str) -> str:
     """Replace each secret with `[secret]`; doubtful values are kept."""
-    text = _KEY_BLOCK.sub(MARK, text)
-    return without_numbers(apply_rules(_RULES, text))
+    plain = text.translate(_DIGITS)
+    redacted = without_numbers(apply_rules(_RULES, _KEY_BLOCK.sub(MARK, plain)))
+    return text if redacted == plain else redacted
 
 
 def _without_password(match: re.Match[str]) -> str:
@@ -97,10 +111,18 @@ def _without_random(match: re.Match[str]) -> str:
     return MARK if changes >= _CHANGES and len(set(kinds)) > 2 else match[0]
 
 
+def _without_token(match: re.Match[str]) -> str:
+    """Redact what follows `Bearer` or `Basic`, unless it is a long word."""
+    is_word = re.fullmatch(r"[A-Za-z]?[a-z/.-]+", match[3])
+    return match[0] if is_word else f"{match[1]}{match[2]}{MARK}"
+
+
 def _without_value(match: re.Match[str]) -> str:
     """Redact a value unless it is a plain word (`password: required`) or a call in code."""
     value = (match[2] or match[3] or match[4] or match[5].rstrip(_STOPS)).rstrip("\\")
     if match[5] and _CALL.match(value):
+        return match[0]
+    if len(value) < _SHORTEST_KEY and any(word in match[1].lower() for word in _KEYS):
         return match[0]
     if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
         return match[0]
@@ -109,7 +131,7 @@ def _without_value(match: re.Match[str]) -> str:
 
 _RULES = (
     Rule(_KNOWN_FORMS, lambda _match: MARK),
-    Rule(_HEADER, lambda match: f"{match[1]}{match[2]}{MARK}", ("bearer", "basic")),
+    Rule(_HEADER, _without_token, ("bearer", "basic")),
     Rule(_URL_PASSWORD, lambda match: match[1] + MARK, ("://",)),
     Rule(_NAMED, _without_value, _NAMING),
     Rule(_LOGIN, _without_password, _LOGINS),

@@ -4,7 +4,7 @@ import re
 
 from remanence.notes.substitution import MARK, Rule, apply_rules
 
-_CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])")
+_CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])", re.ASCII)
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
 """Lengths of card numbers by their first digit."""
 
@@ -16,20 +16,23 @@ _CARD_CODE = re.compile(
 _SOCIAL_SECURITY = re.compile(
     r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])"
     r"|(?i:\b(?:ssn|social\ security(?:\ number)?)\b\W{0,3}(?:is\s{1,3})?)\d{9}\b",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN = re.compile(
+    r"(?<!\w)[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)", re.ASCII
+)
 _IBAN_LENGTHS = range(15, 35)
 
 _CODE_NAME = (
     r"(?:pin|otp|(?:one[- ]time|verification|authentication|login|2fa|sms|security)"
     r"[ -](?:pass)?(?:code|word|pin)|einmalcode|einmalpasswort|bestätigungscode|sicherheitscode"
-    r"|code\ de\ vérification|código\ de\ verificación)"
+    r"|pin[- ]?code|geheimzahl|code\ de\ vérification|code\ pin|codice\ pin|código\ de\ verifica(?:ción|ção)"
+    r"|código\ pin|пин-?код|رمز\ التحقق)"
 )
 _CODE = re.compile(
     rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b"
     r"(?:\ (?:for|of|to|für|de|para|pour)\ [^\d\n.!?,;:]{1,30}?)?"
-    r"(?:\*\*)?\s{0,2}(?:[:=]|\b(?:is|was|ist|lautet|war|es|est)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
+    r"(?:\*\*)?\s{0,2}(?:[:=]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
     r"(\d{3}[ -]\d{3}|\d{4,8})(?![\w%]|\.\w)",
     re.IGNORECASE,
 )
@@ -37,7 +40,7 @@ _CODE_FIRST = re.compile(
     rf"(?<![\w.-])(?:[A-Z]-)?(\d{{3}}[ -]\d{{3}}|\d{{4,8}})(?=\ is\ (?:your|my|the)\ (?:\w{{1,20}}\ ){{0,3}}{_CODE_NAME}\b)",
     re.IGNORECASE,
 )
-_CODE_NAMES = ("pin", "otp", "code", "word", "einmalpasswort", "código")
+_CODE_NAMES = ("pin", "otp", "code", "word", "einmalpasswort", "código", "geheimzahl", "пин", "رمز")
 _ZH_CODE = re.compile(
     r"((?:验证码|驗證碼|認証コード|暗証番号|인증번호)\W{0,3}[是为はは은는]?\W{0,2})(\d{4,8})(?!\d)"
 )
@@ -67,7 +70,7 @@ def _iban(match: re.Match[str]) -> str:
     """Redact the longest prefix with a valid checksum, as a word in capitals may follow."""
     words = match[0].split(" ")
     for count in range(len(words), 0, -1):
-        number = "".join(words[:count])
+        number = "".join(words[:count]).replace("-", "")
         digits = "".join(str(int(character, 36)) for character in number[4:] + number[:4])
         if len(number) in _IBAN_LENGTHS and int(digits) % 97 == 1:  # ISO 13616
             return " ".join([MARK, *words[count:]])
