@@ -65,7 +65,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 
 def _states(line: Line) -> bool:
-    if len(line.text) > _MAX_CHARACTERS or _QUESTION.search(line.text):
+    if line.is_quoted or len(line.text) > _MAX_CHARACTERS or _QUESTION.search(line.text):
         return False
     return statement_scores(line)[STATED] >= 0
 

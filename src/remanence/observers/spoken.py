@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.features import Line, Role, lines
 from remanence.types import Message, TextPart, ToolResultPart
@@ -12,17 +13,19 @@ def spoken_lines(messages: Sequence[Message]) -> Iterator[tuple[Line, Message]]:
 
     A system message has none.
     """
-    sources: list[Message] = []
+    sources: list[tuple[Message, bool]] = []
 
     def texts() -> Iterator[tuple[Role, list[str]]]:
         for message in messages:
             for role, text in _parts(message):
-                found = [text[span.start : span.end] for span in sentences(text)]
-                sources.extend([message] * len(found))
-                yield role, found
+                quoted = tuple(quoted_spans(text))
+                found = list(sentences(text))
+                sources.extend((message, is_inside(span, quoted)) for span in found)
+                yield role, [text[span.start : span.end] for span in found]
 
     for number, line in enumerate(lines(texts())):
-        yield line, sources[number]
+        message, is_quoted = sources[number]
+        yield line._replace(is_quoted=is_quoted), message
 
 
 def _parts(message: Message) -> Iterator[tuple[Role, str]]:

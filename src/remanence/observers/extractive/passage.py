@@ -48,6 +48,7 @@ class Passage:
     `is_of_people` what is said in a talk without an agent. `is_rule` marks a sentence of the user
     that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This
     is a standing instruction, a fact about the user or an open point, which is chosen first.
+    `is_framed` marks the words of somebody else, of which `context` says whose or what for.
     `reply_to` is the question that a passage answers which says little without it; `context` has
     its words.
     """
@@ -65,6 +66,7 @@ class Passage:
     is_question: bool = False
     is_caption: bool = False
     is_quoted: bool = False
+    is_framed: bool = False
     is_item: bool = False
     is_call: bool = False
     is_output: bool = False
@@ -101,6 +103,8 @@ class Passage:
         clause = render_words(self.words)
         if self.is_question and clause and not clause.endswith(ASKS):
             clause += "?"
+        if self.is_framed and clause:
+            clause = f"“{clause}”"
         if self.reply_to and clause:
             return f"“{self.reply_to.text}” – {clause}"
         return f"{render_words(self.context)}: {clause}" if self.context and clause else clause

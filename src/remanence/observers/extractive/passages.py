@@ -12,7 +12,7 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import AGENT, ASKS, TOOL, Passage
+from remanence.observers.extractive.passage import AGENT, ASKS, MAX_LABEL_WORDS, TOOL, Passage
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.scored_text import ScoredText, relate, score_texts
 from remanence.observers.extractive.sentence_scores import (
@@ -125,6 +125,13 @@ def _passages_of_text(
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
             and not (is_dependent(scores) and answered is None)
         )
+        is_doubtful = standing or whole.is_borrowed(sentence)
+        frame = whole.frame(number) if is_user and is_doubtful else ""
+        context = lead
+        if frame:
+            standing, lays_down = False, False
+            framed = tuple(words(frame, message_vocabulary, opens=True))
+            context = framed if len(framed) <= MAX_LABEL_WORDS else lead
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
         spans = [sentence] if is_whole else clauses(text, sentence)
@@ -146,7 +153,7 @@ def _passages_of_text(
                     parts,
                     names,
                     vocabulary,
-                    whole=rule or lays_down or is_of_agent,
+                    whole=rule or lays_down or is_of_agent or bool(frame),
                     caption=caption,
                 ),
                 vocabulary=vocabulary,
@@ -154,18 +161,21 @@ def _passages_of_text(
                 clause=place,
                 is_question=asks and clause.end + 8 > sentence.end,
                 is_caption=caption,
-                is_quoted=quoted,
+                is_quoted=quoted or bool(frame),
+                is_framed=bool(frame),
                 is_item=whole.is_item(sentence),
                 is_rule=rule,
                 is_standing=standing,
                 is_user=is_user,
                 is_of_agent=is_of_agent,
                 is_of_people=is_of_people,
-                context=tuple(words(reply_to.text, vocabulary, opens=True)) if reply_to else lead,
+                context=tuple(words(reply_to.text, vocabulary, opens=True))
+                if reply_to
+                else context,
                 reply_to=reply_to,
                 dates=inside,
                 scores=scores,
-                tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
+                tag="Fact" if quoted or frame or (asks and not standing) else tag_of(scores),
             )
 
 

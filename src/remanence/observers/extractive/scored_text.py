@@ -9,12 +9,14 @@ from remanence.dates.local_time import is_other_day
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes import one_line
 from remanence.observers.extractive.passage import ASKS, MAX_LABEL_WORDS, Quotation, is_label
+from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
 from remanence.observers.extractive.sentences import ITEM, Span, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import Scores, scorer
+from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.types import Message
 
 _AFTERTHOUGHT_BYTES = 16
@@ -40,6 +42,8 @@ class ScoredText:
     scores: list[Scores] = field(default_factory=list)
     joints: list[int] = field(default_factory=list)
     """Where sentences begin that were joined to the one before."""
+    quotations: tuple[Span, ...] = ()
+    """Stretches that give the words of somebody else."""
     question: Quotation | None = None
     """The question that the message may answer."""
 
@@ -110,6 +114,26 @@ class ScoredText:
     def is_quoted(self, span: Span) -> bool:
         return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
 
+    def is_borrowed(self, span: Span) -> bool:
+        return is_inside(span, self.quotations)
+
+    def frame(self, number: int) -> str:
+        """Return how the message begins, if it says that a later sentence is not the user's own.
+
+        It does if the sentence is quoted, or a statement alone but none behind that: "I am allergic
+        to nuts." behind "Translate this:". Empty otherwise.
+        """
+        if not number:
+            return ""
+        first, span = self.spans[0], self.spans[number]
+        opening = Line(self.text[first.start : first.end], "user")
+        if not self.is_borrowed(span):
+            alone = Line(self.text[span.start : span.end], "user", self.before)
+            behind = statement_scores(alone._replace(opening=opening))[STATED]
+            if not behind < 0 <= statement_scores(alone)[STATED]:
+                return ""
+        return _COLON.split(opening.text, maxsplit=1)[0]
+
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
 
@@ -121,7 +145,8 @@ def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[Score
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            whole = ScoredText(message=message, text=readable, before=before)
+            quoted = tuple(quoted_spans(readable))
+            whole = ScoredText(message=message, text=readable, before=before, quotations=quoted)
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
             for span in sentences(readable):

@@ -31,6 +31,8 @@ class Line(NamedTuple):
     """The last line of the message before."""
     opening: "Line | None" = None
     """The first line of its message, unless it is the first itself."""
+    is_quoted: bool = False
+    """It is within quotation marks or a letter of somebody else; no feature."""
 
 
 class Features(NamedTuple):

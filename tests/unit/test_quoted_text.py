@@ -1,0 +1,81 @@
+"""Words of somebody else in a message of the user."""
+
+import pytest
+
+from remanence import Memory, Message
+from remanence.observers.extractive.quoted_text import quoted_spans
+from remanence.types import Note
+
+MAIL = (
+    "Could you shorten this letter of my cousin?\n\nLiebe Vera,\nich bin nach Kiel gezogen. "
+    "Ich arbeite jetzt als Hebamme.\nDeine Ulla"
+)
+CHAT = 'Look what Ben sent: "I quit my job at the bank. I live in Turin now, and I eat no meat."'
+
+
+async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
+    chat = memory.conversation("a", user="vera")
+    await chat.append(Message.user(text), Message.assistant("Done."))
+    await chat.end()
+    return tuple(note for segment in await chat.observations() for note in segment.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (MAIL, ["ich bin nach Kiel gezogen. Ich arbeite jetzt als Hebamme.\nDeine Ulla"]),
+        (CHAT, ["I quit my job at the bank. I live in Turin now, and I eat no meat."]),
+        (
+            "她写道：「我已经搬到杭州去了，现在在一家医院里当护士，每天都很忙，不过我很喜欢这份新的工作和同事们。」",
+            [
+                "我已经搬到杭州去了，现在在一家医院里当护士，每天都很忙，不过我很喜欢这份新的工作和同事们。"
+            ],
+        ),
+        ("Hi Vera,\nI moved to Kiel.\nUlla", []),
+        ('I like "Blue in Green" and "So What".', []),
+        (
+            'I call my cat "Miso" since she came to us from the shelter in May, and my dog "Tofu".',
+            [],
+        ),
+        ("Buy these:\nEggs,\nMilk,\nBread", []),
+        ("This is my plan.\n\nfirst the eggs,\nthen the bread", []),
+    ],
+)
+def test_quotations_and_letters_are_found_by_their_form(text: str, quoted: list[str]) -> None:
+    assert [text[start:end].strip() for start, end in quoted_spans(text)] == quoted
+
+
+@pytest.mark.parametrize("text", [MAIL, CHAT])
+async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await noted(memory, text)
+
+        assert await memory.facts.list(user="vera") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "word"),
+    [
+        (MAIL, "letter", "Kiel"),
+        (CHAT, "Ben", "Turin"),
+        (
+            "Translate this into French: I have two sons. I am allergic to wasps. I live in York.",
+            "Translate",
+            "wasps",
+        ),
+    ],
+)
+async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        (note,) = [note for note in await noted(memory, text) if word in note.text]
+
+    assert note.priority != "CRITICAL"
+    assert frame in note.text
+    assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
+
+
+async def test_the_same_sentence_of_the_user_alone_comes_first() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        (note,) = await noted(memory, "I am allergic to wasps.")
+
+    assert note.priority == "CRITICAL"
