@@ -15,7 +15,7 @@ from remanence.arguments import (
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
-from remanence.facts.merge import merge_facts, with_superseded
+from remanence.facts.merge import SAVED, merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
@@ -186,7 +186,7 @@ class Facts:
             known,
             owner=owner,
             source=None,
-            made_by="saved",
+            made_by=SAVED,
             clock=self._clock,
             past=past,
         )

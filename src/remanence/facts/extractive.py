@@ -17,10 +17,10 @@ from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType, Message
 
 _SLOT = "fact:"
-_LIKELY_SLOT, _SURE_SLOT = -1.0, 2.0
+_LIKELY_SLOT, _SURE_SLOT = -1.0, 3.0
 """Scores, by their cutoffs, from which a slot is likely, and from which it may replace another.
 
-By cross-validation four of five pairs of facts with a sure home are both about one.
+From 2 it also took cars and places of birth for homes.
 """
 _REASONS: dict[str, tuple[FactType, str]] = {
     "personal": ("profile", ""),

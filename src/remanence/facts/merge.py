@@ -23,6 +23,8 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
 
+SAVED = "saved"
+"""Maker of facts that a program or the tool of a model saved."""
 STATEMENTS = "extractive/"
 """Beginning of `made_by` of facts that are statements, in the words of the user."""
 _FEW_FACTS = 16

@@ -51,7 +51,12 @@ def is_standing(text: str, scores: Scores) -> bool:
     over = scorer().over
     if is_borrowed(scores) and over(scores, "quoted") >= over(scores, "inst"):
         return False
-    return any(over(scores, head) >= least for head, least in _STANDING.items())
+    return standing_of(scores) >= 0
+
+
+def standing_of(scores: Scores) -> float:
+    """Return by how much the surest of the scores says that a sentence must never be lost."""
+    return max(scorer().over(scores, head) - least for head, least in _STANDING.items())
 
 
 def is_borrowed(scores: Scores) -> bool:
