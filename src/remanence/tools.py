@@ -26,6 +26,8 @@ MAX_SHOWN = 200
 MAX_CANDIDATES = 40
 _LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
+_NOTHING = "No fact has these words. Try other words, or no query for what was learned last."
+_NONE = "Nothing is known about the user yet."
 _REST = ". Messages that say it stay: find them with a query, and forget them by their ids."
 
 
@@ -101,7 +103,8 @@ class _Calls:
             facts = await known.list(user=user, tenant=tenant, limit=limit)
         else:
             facts = await known.search(query, user=user, tenant=tenant, limit=limit)
-        return "\n".join(_fact_line(fact) for fact in facts) or "Nothing is known about that."
+        nothing = _NONE if query is None else _NOTHING
+        return "\n".join(_fact_line(fact) for fact in facts) or nothing
 
     async def save(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()

@@ -1,6 +1,7 @@
 """Extractors: what the embedded one keeps, and how leniently a model's answer is read."""
 
 import dataclasses
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -252,12 +253,29 @@ async def test_messages_after_the_last_note_reach_the_model_beside_the_notes() -
 
 
 async def test_a_fact_with_a_number_that_nobody_said_is_left_out() -> None:
-    answer = '[{"summary": "Flies on 9 May"}, {"summary": "Takes flight LH 454"}]'
+    answer = '[{"summary": "Takes flight LH 455"}, {"summary": "Takes flight LH 454"}]'
     model = ScriptedModel([answer])
 
     drafts = await ModelFacts(model).extract(request("My flight is LH 454."))
 
     assert [draft.summary for draft in drafts] == ["Takes flight LH 454"]
+
+
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        ("Mia is nine.", "Mia is 9 years old"),
+        ("We met ten years ago.", "Met her husband in 2016"),
+        ("Lunch on Monday at half past twelve.", "Lunch on Monday, May 11, 2026, at 12:30"),
+        ("The rent is 1.250 euros.", "Pays a rent of 1,250 euros"),
+    ],
+)
+async def test_a_fact_may_have_a_number_that_was_said_in_words(said: str, summary: str) -> None:
+    model = ScriptedModel([json.dumps([{"summary": summary}])])
+
+    drafts = await ModelFacts(model).extract(request(said))
+
+    assert [draft.summary for draft in drafts] == [summary]
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_contents_of_gemini_begin_with_the_user_and_alternate() -> None:
         {"role": "model", "parts": [{"text": "Hi."}, {"text": "More."}]},
         {"role": "user", "parts": [{"text": "Hello."}, {"text": "Again."}]},
     ]
-    assert LEAD_IN == "[The conversation goes on from the notes above.]"
+    assert LEAD_IN == "[The conversation goes on.]"
     assert gemini_contents([USER, ANSWER], volatile="")[0]["parts"] == [{"text": "Hello."}]
 
 

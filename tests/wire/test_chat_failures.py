@@ -57,6 +57,7 @@ FAILURES: list[tuple[Step, str]] = [
     ("no json", "bad_answer"),
     ("other protocol", "bad_answer"),
     (Reply(""), "empty"),
+    (Reply(" \n"), "empty"),
     (Reply("I cannot help with that.", ending="refusal"), "refused"),
     (Reply("That is", ending="filter"), "refused"),
 ]

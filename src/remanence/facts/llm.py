@@ -1,5 +1,6 @@
 """The extractor that asks a language model."""
 
+import logging
 import re
 from collections.abc import Iterator
 
@@ -28,12 +29,17 @@ KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
-_NUMBER = re.compile(r"\d+")
-_DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
+_SEPARATOR = re.compile(r"(?<=\d)[., '’](?=\d{3}(?!\d))")
+_NUMBER = re.compile(r"\d{3,}")
+"""Shorter numbers may be said in words."""
+_LIFETIME, _PLANS = 110, 20
+"""Years before and after the messages that may be computed, as of "ten years ago"."""
+
+_log = logging.getLogger(__name__)
 
 
 class ModelFacts(ModelCaller):
-    """Extracts facts with a language model; drops those with a number that the source lacks."""
+    """Extracts facts with a language model; drops those with a long number that nobody said."""
 
     def __init__(
         self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
@@ -56,7 +62,15 @@ class ModelFacts(ModelCaller):
             )
         if not answer.complete:
             raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
-        return tuple(_draft(fact, request) for fact in found if _is_supported(fact, request))
+        supported = [fact for fact in found if _is_supported(fact, request)]
+        if len(supported) < len(found):
+            _log.warning(
+                "%s: of %d facts %d have a number that nobody said, and were left out",
+                request.conversation.id,
+                len(found),
+                len(found) - len(supported),
+            )
+        return tuple(_draft(fact, request) for fact in supported)
 
     def _question(self, request: ExtractRequest) -> Question:
         return Question(
@@ -98,21 +112,25 @@ def _source_sections(request: ExtractRequest) -> Iterator[Section]:
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
-    """Return whether each number of the summary occurs in the source or in a known fact.
+    """Return whether each long number of the summary occurs in the source or in a known fact.
 
-    Dates near the time of the messages may be computed from words such as "next Friday".
+    A year may be computed from words such as "ten years ago".
     """
     years = {message.created_at.year for message in request.messages if message.created_at}
-    about = {str(year + near) for year in years for near in (-1, 0, 1)}
-    summary = _DATE.sub(lambda date: "" if date[0][:4] in about else date[0], fact.summary)
-    numbers = set(_NUMBER.findall(summary))
+    numbers = _numbers(fact.summary) - {
+        str(year + near) for year in years for near in range(-_LIFETIME, _PLANS)
+    }
     if not numbers:
         return True
     texts = [known.summary for known in request.known[:KNOWN_FACTS]]
     texts += [format_line(note) for note in request.notes]
     for message in request.messages:
         texts += [message.full_text, str(message.created_at)]
-    return numbers <= set(_NUMBER.findall("\n".join(texts)))
+    return numbers <= _numbers("\n".join(texts))
+
+
+def _numbers(text: str) -> set[str]:
+    return set(_NUMBER.findall(_SEPARATOR.sub("", text)))
 
 
 def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:

@@ -23,7 +23,8 @@ from remanence.providers.requests import (
 )
 from remanence.providers.spec import ModelSpec
 from remanence.tokens import count_tokens
-from remanence.types import Message, Usage
+from remanence.types import Message, TextPart, Usage
+from remanence.wire.parts import Part
 
 _PROBLEMS: Final[dict[Ending, str]] = {
     "refused": "refused",
@@ -86,7 +87,7 @@ class ProviderModel:
             UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.
         """
         content, tokens = response.content, response.tokens
-        reason = _PROBLEMS.get(response.ending) or ("" if content else "empty")
+        reason = _PROBLEMS.get(response.ending) or ("empty" if all(map(_is_blank, content)) else "")
         if reason:
             usage = self._usage(call, reason, tokens or known)
             raise UnusableAnswer(unusable(reason, self.spec), usage)
@@ -127,3 +128,7 @@ class ProviderEmbedder:
             seconds = self._timeout_seconds
             failure = to_model_error(error, self._spec, self._reasons, timeout_seconds=seconds)
         raise failure  # outside the handler, as above
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, TextPart) and not part.text.strip()

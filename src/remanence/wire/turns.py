@@ -10,7 +10,8 @@ from remanence.wire.json_value import JsonObject
 from remanence.wire.message import Message
 from remanence.wire.pairing import NO_RESULT
 
-LEAD_IN = "[The conversation goes on from the notes above.]"
+LEAD_IN = "[The conversation goes on.]"
+"""The user's turn before an assistant's that comes first, as providers want one."""
 VOLATILE_TAG = "memory-context"
 MARKED_TYPES = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
