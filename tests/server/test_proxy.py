@@ -329,12 +329,54 @@ async def test_what_a_client_adds_to_an_answer_makes_no_branch(
 async def test_a_history_without_its_beginning_continues_the_tape(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
-    history = [user("Which gate?"), assistant("B42."), user("And the seat?")]
+    question = LONG.format(7) * 2
+    history = [user("Which gate?"), assistant("B42."), user(question)]
     await ask(proxy, history, "14C.", upstream)
     await ask(proxy, [*history[2:], assistant("14C."), user("Window?")], "Yes.", upstream)
     assert await all_tapes(memory) == {
-        "trip": ["Which gate?", "B42.", "And the seat?", "14C.", "Window?", "Yes."]
+        "trip": ["Which gate?", "B42.", question, "14C.", "Window?", "Yes."]
     }
+
+
+async def test_a_history_without_its_beginning_is_known_by_the_call_of_a_tool(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    call = Call("call_8Fq2Zk", "find")
+    upstream.script(Reply("", calls=(call,)))
+    await ask(proxy, [user("Hi."), assistant("Hello!"), user("Where?")], None, upstream)
+    function = {"name": "find", "arguments": "{}"}
+    window = [
+        {
+            **assistant(""),
+            "tool_calls": [{"id": call.id, "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": call.id, "content": "Pier 3."},
+    ]
+    await ask(proxy, [user("Where?"), *window], "At pier 3.", upstream)
+    await ask(proxy, [*window, assistant("At pier 3."), user("When?")], "At nine.", upstream)
+
+    tapes = await all_tapes(memory)
+    assert [len(tape) for tape in tapes.values()] == [8]
+
+
+async def test_a_greeting_is_not_enough_to_continue_a_tape(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """Where two people share a name, none of them gets the notes of the other."""
+    ana: list[dict[str, Any]] = []
+    for number in range(12):
+        ana.append(user(LONG.format(number) * 2))
+        await ask(proxy, ana, "Noted.", upstream)
+        ana.append(assistant("Noted."))
+    greeting = [user("Hi"), assistant("Hello! How can I help you today?")]
+    await ask(proxy, [*ana, greeting[0]], greeting[1]["content"], upstream)
+    await observe_all(memory)
+
+    asked = [*greeting, user("What do you know of me?")]
+    await ask(proxy, asked, "Nothing.", upstream)
+
+    assert "island" not in json.dumps(upstream.received[-1].body)
+    assert len((await all_tapes(memory))["trip"]) == 26
 
 
 @pytest.mark.parametrize("place", ["beginning", "first message", "middle"])
@@ -384,17 +426,18 @@ async def test_a_history_without_its_beginning_brings_no_forgotten_message_back(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
     history = [user("Hello."), assistant("Hi."), user("My code is 8814."), assistant("Noted.")]
-    await ask(proxy, [*history, user("Which gate?")], "B42.", upstream)
+    question = LONG.format(7) * 2
+    await ask(proxy, [*history, user(question)], "B42.", upstream)
     (state,) = await memory.conversations()
     chat = memory.conversation(state.ref.id, tenant=state.ref.tenant)
     (secret,) = await chat.messages(after=2, limit=1)
     assert secret.id is not None
     await chat.forget(secret.id)
 
-    resent = [*history[2:], user("Which gate?"), assistant("B42."), user("And the seat?")]
+    resent = [*history[2:], user(question), assistant("B42."), user("And the seat?")]
     await ask(proxy, resent, "14C.", upstream)
 
-    said = ["Hello.", "Hi.", "[forgotten]", "Noted.", "Which gate?", "B42.", "And the seat?"]
+    said = ["Hello.", "Hi.", "[forgotten]", "Noted.", question, "B42.", "And the seat?"]
     assert await all_tapes(memory) == {"trip": [*said, "14C."]}
 
 
@@ -865,7 +908,7 @@ async def test_conversations_without_names_are_known_by_their_messages(
         ({}, {"metadata": {"user_id": '{"session_id": "s2", "device_id": "d"}'}}, "s2"),
         ({}, {"metadata": {"user_id": "user_1_account__session_s3"}}, "s3"),
         ({}, {"metadata": {"user_id": "someone"}}, None),
-        ({}, {"prompt_cache_key": "k"}, "k"),
+        ({}, {"prompt_cache_key": "k"}, None),
         ({}, {"user": "u", "safety_identifier": "u"}, None),
     ],
 )

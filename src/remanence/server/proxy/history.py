@@ -19,7 +19,15 @@ from remanence.types import Message
 _OVERLAP: Final = 8
 """Messages at the end of the tape that a history must repeat, if it does not begin as the tape."""
 
-_LEAST_OVERLAP: Final = 2
+_OVERLAP_MESSAGES: Final = 6
+_OVERLAP_TEXT: Final = 80
+_OVERLAP_CALL: Final = 8
+"""Evidence that a history without its beginning is that of a tape: two messages or more, of which
+there are so many, or that have so many characters of the user, or the id of a call with so many.
+
+A greeting and its answer are in the conversations of many.
+"""
+
 _MAX_BRANCHES: Final = 1_000
 _KEPT_PLACES: Final = 10_000
 _LOCKS: Final = 256
@@ -56,6 +64,10 @@ class _Tape(NamedTuple):
     @property
     def last_id(self) -> str:
         return (self.end[-1].id or "") if self.end else ""
+
+    @property
+    def is_read_whole(self) -> bool:
+        return self.last_seq <= _OVERLAP + 1
 
 
 class _Match(NamedTuple):
@@ -190,7 +202,7 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
     and opens no more branches.
     """
     edits: dict[frozenset[int], _Match] = {}
-    overlaps = ((_overlap(tape.end, messages), tape) for tape in reversed(tapes))
+    overlaps = ((_overlap(tape, messages), tape) for tape in reversed(tapes))
     for length, tape in sorted(overlaps, key=lambda overlap: overlap[0], reverse=True):
         if not length:
             break
@@ -204,15 +216,32 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
     return None
 
 
-def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int:
-    """Return how many messages of a history without its beginning end with the tape, or 0."""
-    for length in range(len(messages), _LEAST_OVERLAP - 1, -1):
-        count = min(len(end), length)
-        stored, resent = end[-count:], messages[length - count : length]
-        known = sum(message.kind != "forgotten" for message in stored)
-        if known >= _LEAST_OVERLAP and all(map(is_same, stored, resent)):
+def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
+    """Return how many messages of a history end with the tape, or 0.
+
+    Few are enough where they are the whole tape, which then has nothing of anybody else.
+    """
+    whole = len(tape.end) if tape.is_read_whole else 0
+    for length in range(len(messages), 1, -1):
+        count = min(len(tape.end), length)
+        stored, resent = tape.end[-count:], messages[length - count : length]
+        known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
+        is_enough = len(known) > 1 and (length == whole or _is_evident(known))
+        if is_enough and all(map(is_same, stored, resent)):
             return length
     return 0
+
+
+def _is_evident(known: Sequence[Message]) -> bool:
+    """Return whether so many messages at the end of a tape are hardly in two conversations."""
+    calls = [call.id for message in known for call in message.tool_calls]
+    results = [result.call_id for message in known for result in message.tool_results]
+    texts = {message.text for message in known if message.role == "user"}
+    return (
+        len(known) >= _OVERLAP_MESSAGES
+        or sum(map(len, texts)) >= _OVERLAP_TEXT
+        or any(len(id_) >= _OVERLAP_CALL for id_ in (*calls, *results))
+    )
 
 
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:

@@ -53,7 +53,8 @@ def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
     """Return the conversation that a request belongs to; None if it names none.
 
     Our own header comes first, then those of known clients, then fields of the body. A field that
-    names a user, such as `safety_identifier`, names no conversation.
+    names a user, such as `safety_identifier`, names no conversation, nor does `prompt_cache_key`,
+    which an application shares among all of its users.
     """
     return _in_headers(headers) or _in_body(body)
 
@@ -92,7 +93,6 @@ def _in_body(body: JsonObject) -> str | None:
     if isinstance(metadata, dict):
         named += [metadata.get(key) for key in _METADATA]
         named.append(_session_of_user_id(metadata.get("user_id")))
-    named.append(body.get("prompt_cache_key"))
     return next((name for name in named if isinstance(name, str) and name), None)
 
 
