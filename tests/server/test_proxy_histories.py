@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
-from tests.wire.servers import ModelServer, Raw
+from tests.wire.servers import Fail, ModelServer, Raw
 
 from remanence import Memory, Settings
 from remanence.background import Background
@@ -289,6 +289,50 @@ async def test_a_first_message_that_changes_with_each_request_makes_no_branch(
         assert sent.count(history[0]) == 1
 
     assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {"trip": 30}
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize(
+    "around",
+    ["<now>12:{0}</now>\n{1}", "{1}\n\nDocuments: boat {0} is blue. "],
+    ids=["time", "rag"],
+)
+async def test_text_that_a_client_adds_to_the_newest_message_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, around: str
+) -> None:
+    """Its history has the bare text."""
+    history: list[dict[str, Any]] = []
+    sizes = []
+    for number in range(80):
+        question = f"Which pier has boat {number}, and when?"
+        newest = user(around.format(number, question))
+        upstream.script(Reply(f"Pier {number}, at nine."))
+        await ask(proxy, path, [*history, newest])
+        sent = upstream.received[-1].body["input" if path == RESPONSES else "messages"]
+        assert question in str(sent[-1])
+        sizes.append(len(sent))
+        history += [user(question), assistant(f"Pier {number}, at nine.")]
+        if number % 5 == 4:
+            await observe(memory)
+
+    assert [len(tape) for tape in (await tapes(memory)).values()] == [160]
+    assert max(sizes) < 40
+
+
+async def test_a_newest_message_that_was_edited_to_a_part_of_itself_makes_a_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = [user("Which pier, and when?"), assistant("Pier 3."), user("Is it open at night?")]
+    upstream.script(Reply("Pier 3."), Fail(500), Reply("Yes."))
+    await ask(proxy, CHAT, history[:1])
+    await ask(proxy, CHAT, history)
+    await ask(proxy, CHAT, [*history[:-1], user("Is it open?")])
+
+    ends = {id_: tape[2:] for id_, tape in (await tapes(memory)).items()}
+    assert ends == {
+        "trip": ["user: Is it open at night?"],
+        "trip~1": ["user: Is it open?", "assistant: Yes."],
+    }
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])

@@ -12,7 +12,15 @@ from typing import Final, NamedTuple, TypeAlias
 from remanence.conversation import Conversation
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.identity import chain, is_equal, is_same, join, key_of, rest_of
+from remanence.server.proxy.identity import (
+    chain,
+    is_equal,
+    is_same,
+    is_shortened,
+    join,
+    key_of,
+    rest_of,
+)
 from remanence.server.proxy.naming import Name
 from remanence.types import Message
 
@@ -188,10 +196,24 @@ def _go_on(
     if tape is None or place is None or place.last_id not in ids:
         return None
     stored = tape.end[ids.index(place.last_id) + 1 :]
-    resent = messages[length : length + len(stored)]
-    if len(stored) == len(resent) and all(map(compare, stored, resent)):
-        return _Match(tape, length + len(stored), place.not_on_tape)
+    end = length + len(stored)
+    if end <= len(messages) and _agree(stored, messages[:end], compare, newest=messages[-1]):
+        return _Match(tape, end, place.not_on_tape)
     return None
+
+
+def _agree(
+    stored: Sequence[Message], messages: Sequence[Message], compare: _Same, *, newest: Message
+) -> bool:
+    """Return whether *messages* end with the stored ones.
+
+    The newest of the history was edited if it is shorter; older ones are shortened by clients.
+    """
+    if not stored:
+        return True
+    pairs = zip(stored, messages[-len(stored) :], strict=True)
+    is_edited = messages[-1] is newest and is_shortened(stored[-1], newest)
+    return not is_edited and all(compare(before, now) for before, now in pairs)
 
 
 async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
@@ -227,7 +249,7 @@ def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
         stored, resent = tape.end[-count:], messages[length - count : length]
         known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
         is_enough = len(known) > 1 and (length == whole or _is_evident(known))
-        if is_enough and all(map(is_same, stored, resent)):
+        if is_enough and _agree(stored, resent, is_same, newest=messages[-1]):
             return length
     return 0
 

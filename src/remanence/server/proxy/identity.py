@@ -51,7 +51,7 @@ def is_same(stored: Message, resent: Message) -> bool:
     """Compare two messages; an answer may come back with more or less text than was streamed.
 
     It may have lost calls that its client does not make, and a message of the user its images and
-    files. A forgotten message is that of its role, so that its text does not come back on another
+    files, or what its client had put around its text. A forgotten message is that of its role, so that its text does not come back on another
     tape.
     """
     if is_equal(stored, resent):
@@ -61,13 +61,27 @@ def is_same(stored: Message, resent: Message) -> bool:
     if stored.role != "assistant":
         keys = _keys(resent.content)
         kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
-        return bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
+        is_rest = bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
+        return is_rest or is_shortened(stored, resent)
     if calls := {call.id for call in resent.tool_calls}:
         is_part = calls <= {call.id for call in stored.tool_calls}
     else:
         said = _text(resent.content)
         is_part = bool(said) and _text(stored.content).startswith(said)
     return is_part or bool(rest_of(stored, resent))
+
+
+def is_shortened(stored: Message, resent: Message) -> bool:
+    """Return whether a message of the user has a part of the stored text, and nothing else.
+
+    Clients add passages or the time of day to the newest message, and keep it without them.
+    """
+    text, whole = _text(resent.content), _text(stored.content)
+    is_user = stored.role == resent.role == "user" and stored.kind != "forgotten"
+    if not is_user or not text or text == whole or text not in whole:
+        return False
+    keys = _keys(stored.content)
+    return all(key in keys for key in _keys(resent.content) if key[0] != "text")
 
 
 def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
