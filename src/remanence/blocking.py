@@ -150,6 +150,7 @@ class Conversation(Handle[awaited_conversation.Conversation]):
     record_call = blocking(awaited_conversation.Conversation.record_call)
     usage = blocking(awaited_conversation.Conversation.usage)
     budget = blocking(awaited_conversation.Conversation.budget)
+    fork = blocking(awaited_conversation.Conversation.fork)
     forget = blocking(awaited_conversation.Conversation.forget)
     delete = blocking(awaited_conversation.Conversation.delete)
 

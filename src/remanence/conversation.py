@@ -562,6 +562,37 @@ class Conversation:
         ref = ConversationRef(self.ref.tenant, id)
         return type(self)(self._runtime, ref, self.user, self._timezone)
 
+    async def fork(self, id: str, *, last_seq: int) -> MemoryState:  # noqa: A002 - as in `sibling`
+        """Start another conversation with the messages up to *last_seq* and the notes of them.
+
+        Nothing is observed again, and forgotten messages stay forgotten. Returns the state of the
+        fork; `sibling` is its handle.
+
+        Args:
+            id: the new conversation, of the same tenant and user.
+            last_seq: the last message that both have.
+
+        Raises:
+            InvalidArgument: there is no such message, or the new conversation has messages already.
+            WrongUser: the conversation is another user's.
+        """
+        require_count(last_seq=last_seq)
+        ref = self.sibling(id).ref
+        state = await self.state()
+        if not 1 <= last_seq <= state.last_seq:
+            raise InvalidArgument(
+                f"last_seq={last_seq} is not on the tape of conversation {self.id!r}, which ends "
+                f"at {state.last_seq}"
+            )
+        forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
+        if forked is None:
+            raise InvalidArgument(
+                f"conversation {id!r} exists, or {self.id!r} changed meanwhile: take another id, "
+                "or try again"
+            )
+        self._runtime.engine.signal(ref)
+        return forked
+
     async def delete(self) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.
 

@@ -284,6 +284,20 @@ class Tape(Protocol):
     ) -> tuple[MemoryState, ...]:
         """States in order of (tenant, id), for paging."""
 
+    async def fork(
+        self, state: MemoryState, ref: ConversationRef, *, last_seq: int, at: datetime
+    ) -> MemoryState | None:
+        """Create the conversation *ref*, of the same user, with the messages up to *last_seq*.
+
+        They keep ids, times and tokens, and forgotten ones stay tombstones. The notes of them are
+        taken over, so that nothing is observed again, and no facts are extracted again. None, and
+        nothing written, where *ref* has messages already, or the source was deleted, given its
+        user, or made to forget since *state* was read.
+
+        Raises:
+            StoreError: *last_seq* is not on the tape, or *ref* is of another tenant.
+        """
+
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
         """Put tombstones on the tape, erase segments and facts, and write the segments made anew.
 

@@ -67,6 +67,7 @@ WRONG: dict[str, tuple[Call, str]] = {
         "history='all'.*use a bool",
     ),
     "turn": (lambda m, c: c.append(Message.user("x"), turn=["t"]), r"turn=\['t'\]"),
+    "fork": (lambda m, c: c.fork("x", last_seq=0), "last_seq=0 is not on the tape"),
     "all work": (lambda m, c: c.flush(everything="no"), "everything='no'.*use a bool"),
     "retried": (lambda m, c: c.flush(retry=1), "retry=1.*use a bool"),
     "copy": (lambda m, c: m.backup(5), "path=5 .*path of a file"),

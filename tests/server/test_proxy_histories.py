@@ -10,13 +10,13 @@ from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, ModelServer, Raw
 
-from remanence import Memory, Settings
+from remanence import Conversation, Memory, Settings
 from remanence.background import Background
 from remanence.opening import assemble
 from remanence.server.app import create_app
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock
-from remanence.types import ConversationRef, Message
+from remanence.types import ConversationRef, MemoryState, Message
 
 NAMED = {"x-remanence-conversation": "trip", "authorization": "Bearer key-of-a"}
 CHAT = "openai/v1/chat/completions"
@@ -251,6 +251,70 @@ async def test_an_edited_history_that_loses_its_beginning_stays_on_its_branch(
 
     lengths = {id_: len(tape) for id_, tape in (await tapes(memory)).items()}
     assert lengths == {"trip": 24, "trip~1": 28}
+
+
+def tape_of(memory: Memory, state: MemoryState) -> Conversation:
+    return memory.conversation(state.ref.id, tenant=state.ref.tenant)
+
+
+@pytest.mark.parametrize("change", ["answer", "question"])
+async def test_a_branch_of_a_long_conversation_shares_its_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory, change: str
+) -> None:
+    history = await talk(proxy, upstream, memory, 60)
+    usual = len(upstream.received[-1].body["messages"])
+    history = history[:-1] if change == "answer" else [*history[:-2], user("Another question.")]
+    upstream.script(Reply("Another answer."))
+    response = await ask(proxy, CHAT, history)
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    sent = upstream.received[-1].body["messages"]
+    assert "pier 3" in sent[0]["content"], "the notes"
+    assert len(sent) <= usual
+    await observe(memory, "trip~1")
+    states = {state.ref.id: state for state in await memory.conversations()}
+    made = [entry.kind for entry in await tape_of(memory, states["trip~1"]).log()]
+    assert made[0] == "forked"
+    assert made.count("observed") <= 2
+    assert states["trip~1"].last_seq == len(history) + 1
+    assert (await tapes(memory))["trip~1"][-1] == "assistant: Another answer."
+    assert await memory.check() == ()
+
+
+async def test_a_branch_after_a_restart_shares_the_notes(
+    upstream: ModelServer, memory: Memory
+) -> None:
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        history = await talk(proxy, upstream, memory, 20)
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        response = await ask(proxy, CHAT, [*history[:20], user("Another question.")])
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    states = {state.ref.id: state for state in await memory.conversations()}
+    assert states["trip~1"].last_seq == 22
+    (entry, *_) = await tape_of(memory, states["trip~1"]).log()
+    assert (entry.kind, entry.last_seq) == ("forked", 20)
+
+
+@pytest.mark.parametrize("change", ["answer", "question"])
+async def test_a_forgotten_message_stays_forgotten_in_a_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, change: str
+) -> None:
+    history = [user("My code is 8814."), assistant("I keep it."), user("Which gate?")]
+    upstream.script(Reply("I keep it."), Reply("B42."), Reply("B43."))
+    await ask(proxy, CHAT, history[:1])
+    await ask(proxy, CHAT, history)
+    (state,) = await memory.conversations()
+    tape = tape_of(memory, state)
+    (secret, *_) = await tape.messages()
+    await tape.forget(secret.id or "")
+
+    await ask(proxy, CHAT, history if change == "answer" else [*history[:2], user("Which seat?")])
+
+    branch = (await tapes(memory))["trip~1"]
+    assert branch[0].endswith("[forgotten]")
+    assert (len(branch), branch[-1]) == (4, "assistant: B43.")
+    assert "8814" not in str(await tapes(memory))
 
 
 async def ask_for_pier(

@@ -6,7 +6,7 @@ and that would violate an invariant of the database.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -190,6 +190,56 @@ def after_forgetting(
     if fault is not None:
         raise StoreError(f"the segments made anew do not cover the erased ones: {fault}")
     return _advance(current)
+
+
+def after_fork(
+    source: MemoryState, begun: MemoryState, segments: Iterable[Segment]
+) -> tuple[MemoryState, list[Segment]]:
+    """Return the state of a fork, and the segments of its source that it takes over.
+
+    *begun* has the first messages of the source's tape. The cursors are those of the source, if
+    its raw tail begins on this tape; otherwise contexts show all that no reflection covers.
+    """
+    has_tail = source.tail_seq <= begun.last_seq
+    kept = _tiles(segments, last_seq=begun.last_seq, end=begun.last_seq - (not has_tail))
+    observed_seq = kept[-1].last_seq if kept else 0
+    reflected_seq = max((one.last_seq for one in kept if one.generation), default=0)
+    active_seq, tail_seq = reflected_seq, reflected_seq + 1
+    if has_tail and source.active_seq in {0, *(one.last_seq for one in kept)}:
+        active_seq, tail_seq = max(source.active_seq, reflected_seq), source.tail_seq
+    forked = _advance(
+        begun,
+        observed_seq=observed_seq,
+        reflected_seq=reflected_seq,
+        active_seq=active_seq,
+        tail_seq=tail_seq,
+        last_observed_at=max((one.created_at for one in kept), default=None),
+        last_reflected_at=max((one.created_at for one in kept if one.generation), default=None),
+        facts_seq=min(source.facts_seq, begun.last_seq),
+    )
+    return forked, kept
+
+
+def _tiles(segments: Iterable[Segment], *, last_seq: int, end: int) -> list[Segment]:
+    """Return segments, one behind the other from the first message on, that end at *last_seq* or before.
+
+    Reflections end at *end* or before, and come first. Live segments precede superseded ones.
+    """
+    starts: dict[int, list[Segment]] = {}
+    for segment in segments:
+        if segment.last_seq <= (end if segment.generation else last_seq):
+            starts.setdefault(segment.first_seq, []).append(segment)
+    tiles: list[Segment] = []
+    following = 1
+    while found := [
+        segment
+        for segment in starts.get(following, ())
+        if not tiles or tiles[-1].generation or not segment.generation
+    ]:
+        tile = max(found, key=lambda one: (one.live, one.generation, one.version))
+        tiles.append(tile)
+        following = tile.last_seq + 1
+    return tiles
 
 
 def describe(segment: Segment, source: str) -> str:

@@ -131,6 +131,7 @@ class FaultyStore:
     save_vectors = _forward(Store.save_vectors)
     nearest = _forward(Store.nearest)
     nearest_facts = _forward(Store.nearest_facts)
+    fork = _forward(Store.fork)
     forget = _forward(Store.forget)
     delete = _forward(Store.delete)
     forget_user = _forward(Store.forget_user)

@@ -167,7 +167,15 @@ class Backlog(NamedTuple):
 
 
 LogKind: TypeAlias = Literal[
-    "observed", "activated", "reflected", "facts", "failed", "skipped", "retried", "forgotten"
+    "observed",
+    "activated",
+    "reflected",
+    "facts",
+    "failed",
+    "skipped",
+    "retried",
+    "forgotten",
+    "forked",
 ]
 
 

@@ -94,6 +94,15 @@ class _Place(NamedTuple):
     not_on_tape: frozenset[int]
 
 
+class _Fork(NamedTuple):
+    """The last message that a history shares with a tape: of both, by number and by seq."""
+
+    length: int
+    last_seq: int
+    source: Conversation
+    not_on_tape: frozenset[int] = frozenset()
+
+
 class Histories:
     """Puts histories of clients on tapes: the named one, and one for each branch of it."""
 
@@ -166,7 +175,34 @@ class Histories:
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return _Match(tape)
+        found = await self._find_fork(name, tapes, ids, place, length)
+        return (
+            _Match(tape) if found is None else await self._fork(name, found, tape.conversation.id)
+        )
+
+    async def _find_fork(
+        self,
+        name: Name,
+        tapes: Sequence[_Tape],
+        ids: Sequence[str],
+        place: _Place | None,
+        length: int,
+    ) -> _Fork | None:
+        """Return the last message that the history shares with a tape."""
+        found: list[_Fork] = []
+        if place is not None:
+            tape = self._conversation(name, place.tape)
+            seqs = {message.id: message.seq for message in await tape.messages()}
+            if seq := seqs.get(place.last_id):
+                found.append(_Fork(length, seq, tape, place.not_on_tape))
+        if not found or length < len(ids) - 1:
+            found += [await _last_shared(tape, ids) for tape in tapes]
+        fork = max(found, key=lambda one: one.length, default=None)
+        return fork if fork and fork.length else None
+
+    async def _fork(self, name: Name, fork: _Fork, id_: str) -> _Match:
+        await fork.source.fork(id_, last_seq=fork.last_seq)
+        return _Match(await self._read(name, id_), fork.length, fork.not_on_tape)
 
     def _longest_known(self, name: Name, ids: Sequence[str]) -> tuple[int, _Place | None]:
         """Return how much of the history was found on a tape before, and where."""
@@ -175,8 +211,11 @@ class Histories:
                 return length, place
         return 0, None
 
+    def _conversation(self, name: Name, id_: str) -> Conversation:
+        return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+
     async def _read(self, name: Name, id_: str) -> _Tape:
-        conversation = self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+        conversation = self._conversation(name, id_)
         last_seq = (await conversation.state()).last_seq
         first = max(0, last_seq - _OVERLAP - 1)
         end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
@@ -294,6 +333,20 @@ def _is_edit(
         and is_same(stored[0], messages[0])
         and any(messages[index].role in ("user", "assistant") for index in lacking)
     )
+
+
+async def _last_shared(tape: _Tape, ids: Sequence[str]) -> _Fork:
+    """Return where a history with these ids leaves the tape: each stands for all before it."""
+    lengths = {id_: number for number, id_ in enumerate(ids, 1)}
+    length, shared, beyond = 0, 0, tape.last_seq + 1
+    while beyond - shared > 1:
+        middle = (shared + beyond) // 2
+        (message,) = await tape.conversation.messages(after=middle - 1, limit=1)
+        if message.id in lengths:
+            length, shared = lengths[message.id], middle
+        else:
+            beyond = middle
+    return _Fork(length, shared, tape.conversation)
 
 
 async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:

@@ -26,7 +26,7 @@ def forget(
     segments.erase(connection, key, erasure.segments)
     left = vectors.count(connection, key)
     _recount(connection, key)
-    after = _with_sums(connection, after)
+    after = _without_texts(tape.with_sums(connection, after))
     for segment in erasure.remade:
         segments.add(connection, after, segment)
     if after.owner is not None:
@@ -90,13 +90,10 @@ def _recount(connection: Connection, conversation: int) -> None:
     )
 
 
-def _with_sums(connection: Connection, state: MemoryState) -> MemoryState:
-    """Return the state with the token accounts of its cursors, and without texts of errors."""
+def _without_texts(state: MemoryState) -> MemoryState:
+    """Return the state without texts of errors."""
     return replace(
         state,
-        observed_sum_tokens=tape.sum_tokens_at(connection, state.key, state.observed_seq),
-        active_sum_tokens=tape.sum_tokens_at(connection, state.key, state.active_seq),
-        tail_sum_tokens=tape.sum_tokens_at(connection, state.key, state.tail_seq - 1),
         observe_failure=_without_text(state.observe_failure),
         reflect_failure=_without_text(state.reflect_failure),
         facts_failure=_without_text(state.facts_failure),

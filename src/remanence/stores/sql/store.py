@@ -14,6 +14,7 @@ from remanence.stores.sql import (
     events as events_sql,
     facts as facts_sql,
     forgetting,
+    forking,
     ledger,
     looks as looks_sql,
     retention,
@@ -172,6 +173,18 @@ class SQLStore(ABC):
             return erased
 
         return await self._write(forget)
+
+    async def fork(
+        self, state: MemoryState, ref: ConversationRef, *, last_seq: int, at: datetime
+    ) -> MemoryState | None:
+        def fork(connection: Connection) -> MemoryState | None:
+            forked = forking.fork(connection, state, ref, last_seq=last_seq, at=at)
+            if forked is not None:
+                written = tape.TapeWrite((), (), forked.key, unindexed=last_seq)
+                self._index(connection, written)
+            return forked
+
+        return await self._write(fork)
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
         now = self._clock.now()

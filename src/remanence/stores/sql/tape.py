@@ -1,6 +1,7 @@
 """The tape: messages of a conversation under gapless numbers, and their token sums."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
@@ -18,7 +19,7 @@ from remanence.stores.rows import (
 )
 from remanence.stores.sql import turns
 from remanence.stores.sql.connection import Connection, Cursor
-from remanence.types import ConversationRef, Message, Owner
+from remanence.types import ConversationRef, MemoryState, Message, Owner
 
 _SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S608 - a constant
 OF_REF: LiteralString = (
@@ -222,6 +223,16 @@ def sum_tokens_at(connection: Connection, key: int, seq: int) -> int:
         "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
     ).get
     return found or 0
+
+
+def with_sums(connection: Connection, state: MemoryState) -> MemoryState:
+    """Return the state with the token accounts of its cursors."""
+    return replace(
+        state,
+        observed_sum_tokens=sum_tokens_at(connection, state.key, state.observed_seq),
+        active_sum_tokens=sum_tokens_at(connection, state.key, state.active_seq),
+        tail_sum_tokens=sum_tokens_at(connection, state.key, state.tail_seq - 1),
+    )
 
 
 def conversations_of(connection: Connection, owner: Owner) -> list[ConversationRef]:

@@ -26,6 +26,7 @@ from remanence.testing.store_contract.events import EventContract
 from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
 from remanence.testing.store_contract.forgetting import ForgettingContract
+from remanence.testing.store_contract.forking import ForkContract
 from remanence.testing.store_contract.handles import HandleContract, OpenStore
 from remanence.testing.store_contract.ledger import LedgerContract
 from remanence.testing.store_contract.looks import LookContract
@@ -56,6 +57,7 @@ class StoreContract(
     VectorContract,
     ErasureContract,
     ForgettingContract,
+    ForkContract,
     LedgerContract,
     RetentionContract,
     EventContract,

@@ -215,6 +215,7 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
         store.nearest(REF, "model", (1.0,), limit=1),
         store.nearest_facts(ANA, "model", (1.0,), limit=1),
+        store.fork(state, REF, last_seq=1, at=at(0)),
         store.forget(state, Erasure(tombstones=()), at=at(0)),
         store.delete(REF),
         store.forget_user(ANA),

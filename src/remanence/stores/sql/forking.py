@@ -1,0 +1,79 @@
+"""Forks: new conversations with the beginning of another one's tape, and the notes of it."""
+
+from datetime import datetime
+from typing import LiteralString
+
+from remanence.errors import StoreError
+from remanence.stores import transitions
+from remanence.stores.rows import decode_time, encode_instant
+from remanence.stores.sql import segments, states, tape
+from remanence.stores.sql.connection import Connection
+from remanence.types import ConversationRef, EventValue, MemoryState
+
+_COPIED: LiteralString = (
+    "seq, id, role, kind, name, content, calls, created_at, tokens, sum_tokens, digest"
+)
+
+
+def fork(
+    connection: Connection,
+    state: MemoryState,
+    ref: ConversationRef,
+    *,
+    last_seq: int,
+    at: datetime,
+) -> MemoryState | None:
+    if ref.tenant != state.ref.tenant:
+        raise StoreError(f"conversation {ref.id!r} is of another tenant: fork within one tenant")
+    for name in sorted((state.ref, ref)):
+        connection.lock(name)
+    source = states.current(connection, state)
+    if source is None or source.user != state.user or states.by_ref(connection, ref) is not None:
+        return None
+    if not 1 <= last_seq <= source.last_seq:
+        raise StoreError(
+            f"last_seq={last_seq} is not on the tape of conversation {source.ref.id!r}, which "
+            f"ends at {source.last_seq}"
+        )
+    begun = _copy_tape(connection, source, ref, last_seq, at)
+    inherited = segments.of_ref(connection, source.ref, live=False)
+    forked, kept = transitions.after_fork(source, begun, inherited)
+    for segment in kept:
+        segments.add(connection, forked, segment)
+    forked = tape.with_sums(connection, forked)
+    detail = f"messages 1 to {last_seq} and {len(kept)} segments of {source.ref.id!r}"
+    data: dict[str, EventValue] = {
+        "source": source.ref.id,
+        "last_seq": last_seq,
+        "segments": len(kept),
+    }
+    states.write(connection, forked, "forked", at, detail, data)
+    return states.by_key(connection, forked.key)
+
+
+def _copy_tape(
+    connection: Connection, source: MemoryState, ref: ConversationRef, last_seq: int, at: datetime
+) -> MemoryState:
+    """Create a conversation of the same user with the first messages of a tape."""
+    key: int = connection.execute(
+        'INSERT INTO conversations (tenant, id, "user", created_at) VALUES (?, ?, ?, ?) '
+        "RETURNING key",
+        (*ref, source.user, encode_instant(at)),
+    ).get
+    connection.execute(
+        f"INSERT INTO messages (conversation, {_COPIED}) "  # noqa: S608 - a constant
+        f"SELECT ?, {_COPIED} FROM messages WHERE conversation = ? AND seq <= ? ORDER BY seq",
+        (key, source.key, last_seq),
+    )
+    created_at: str = connection.execute(
+        "SELECT created_at FROM messages WHERE conversation = ? AND seq = ?", (key, last_seq)
+    ).get
+    sum_tokens = tape.sum_tokens_at(connection, key, last_seq)
+    connection.execute(
+        "INSERT INTO states (conversation, last_seq, last_sum_tokens, last_message_at) "
+        "VALUES (?, ?, ?, ?)",
+        (key, last_seq, sum_tokens, encode_instant(decode_time(created_at))),
+    )
+    begun = states.by_key(connection, key)
+    assert begun is not None
+    return begun

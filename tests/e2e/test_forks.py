@@ -1,0 +1,49 @@
+"""Forks of conversations: they go on with the same notes, and belong to the same user."""
+
+import pytest
+
+from remanence import Memory, Message
+from remanence.errors import InvalidArgument, WrongUser
+
+MESSAGES = (
+    Message.user("I fly to Lisbon on 2026-05-08 with LH 454.", id="m1"),
+    Message.assistant("Noted.", id="m2"),
+    Message.user("Which seat?", id="m3"),
+)
+
+
+async def test_a_fork_goes_on_with_the_notes_of_its_source() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(*MESSAGES)
+        await chat.flush(everything=True)
+        await chat.append(Message.assistant("34K.", id="m4"))
+
+        state = await chat.fork("trip-2", last_seq=3)
+
+        fork = chat.sibling("trip-2")
+        assert (state.user, state.observed_seq) == ("ana", 3)
+        assert await fork.observations() != ()
+        await fork.append(Message.assistant("12A.", id="m4"))
+        assert [m.text for m in await fork.messages(after=2)] == ["Which seat?", "12A."]
+        assert [m.text for m in await chat.messages(after=2)] == ["Which seat?", "34K."]
+        assert await memory.check() == ()
+
+
+async def test_another_user_cannot_fork_a_conversation() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await memory.conversation("trip", user="ana").append(*MESSAGES)
+
+        with pytest.raises(WrongUser):
+            await memory.conversation("trip", user="bob").fork("mine", last_seq=1)
+
+        assert [state.ref.id for state in await memory.conversations()] == ["trip"]
+
+
+async def test_a_fork_is_a_new_conversation() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(*MESSAGES)
+
+        with pytest.raises(InvalidArgument, match="conversation 'trip' exists"):
+            await chat.fork("trip", last_seq=1)
