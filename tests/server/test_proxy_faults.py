@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.server.conftest import Client, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
-from tests.wire.servers import ModelServer, Raw
+from tests.wire.servers import Held, ModelServer, Raw
 
 from remanence import Memory
 from remanence.server.app import create_app
@@ -197,6 +197,39 @@ async def test_a_client_that_reads_nothing_holds_up_nobody_else(
             await asyncio.sleep(0.01)
 
     assert [other.headers["x-remanence-memory"] for other in others] == ["on"] * 4
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("erased", ["user", "conversation", "message"])
+async def test_an_answer_to_what_was_erased_meanwhile_is_not_stored(
+    proxy: Client,
+    upstream: ModelServer,
+    memory: Memory,
+    caplog: pytest.LogCaptureFixture,
+    erased: str,
+    stream: bool,
+) -> None:
+    held = Held(Reply("Your number is 555-0199."))
+    upstream.script(held)
+    body = {**body_of(CHAT, "My number is 555-0199."), "stream": stream}
+    headers = {"x-remanence-conversation": "trip", "x-remanence-user": "ana"}
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(proxy.http.post(CHAT, json=body, headers=headers))
+        await asyncio.wait_for(held.reached.wait(), 5)
+        (state,) = await memory.conversations()
+        chat = memory.conversation(state.ref.id, user="ana", tenant=state.ref.tenant)
+        if erased == "user":
+            await memory.forget_user("ana", tenant=state.ref.tenant)
+        elif erased == "conversation":
+            await chat.delete()
+        else:
+            await chat.forget(*[message.id or "" for message in await chat.messages()])
+        held.gate.set()
+
+    assert "555-0199" in asked.result().text
+    left = [message.text for message in await chat.messages()]
+    assert left == (["[forgotten]"] if erased == "message" else [])
+    assert "an answer was not stored: ConversationErased" in caplog.text
 
 
 async def connect(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

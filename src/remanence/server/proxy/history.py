@@ -48,6 +48,18 @@ class UnknownHistory(Exception):
     """A history that is not stored; the text says why."""
 
 
+class ConversationErased(Exception):
+    """A conversation that was deleted, or made to forget, while the model answered."""
+
+
+class Life(NamedTuple):
+    """A tape until its conversation is deleted, as its key shows, or made to forget."""
+
+    tape: str
+    key: int
+    erasures: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """The tape of a history: of the first *length* messages, the last one has the seq *last_seq*.
@@ -60,6 +72,7 @@ class Stored:
     last_seq: int
     length: int
     not_on_tape: frozenset[int]
+    life: Life
 
 
 class _Tape(NamedTuple):
@@ -112,14 +125,21 @@ class Histories:
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
-        self, name: Name, messages: Sequence[Message], *, branch: bool = True, whole: bool = True
+        self,
+        name: Name,
+        messages: Sequence[Message],
+        *,
+        branch: bool = True,
+        whole: bool = True,
+        life: Life | None = None,
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
 
         No two successive *messages* are answers. If they are not *whole*, an answer at their end
-        waits until the model has ended it.
+        waits until the model has ended it. With *life* they answer what is on its tape.
 
         Raises:
+            ConversationErased: the *life* of the tape has ended.
             UnknownHistory: it begins like no tape, and *branch* allows no new one then.
             RemanenceError: a message cannot be stored, or the store failed.
         """
@@ -130,6 +150,8 @@ class Histories:
             waits = not whole and messages[-1].role == "assistant"
             length = max(done, len(messages) - waits)
             new = [] if waits and done == len(messages) else _missing(match, messages[:length])
+            if life is not None:
+                await self._require(name, life)
             appended = await tape.conversation.append(*new)
             last_id = (new[-1].id or "") if new else tape.last_id
             for end, end_id in ((done, tape.last_id), (length, last_id)):
@@ -141,6 +163,7 @@ class Histories:
             last_seq=appended[-1].seq if appended else tape.last_seq,
             length=length,
             not_on_tape=not_on_tape,
+            life=await self._life(name, tape.conversation.id),
         )
 
     async def _match(
@@ -221,6 +244,16 @@ class Histories:
         end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
         # The first one may be the rest of an answer.
         return _Tape(conversation, last_seq, end[1:] if first else end)
+
+    async def _require(self, name: Name, life: Life) -> None:
+        if not life.key or await self._life(name, life.tape) != life:
+            raise ConversationErased(
+                f"conversation {life.tape!r} was deleted, or made to forget, meanwhile"
+            )
+
+    async def _life(self, name: Name, tape: str) -> Life:
+        state = await self._conversation(name, tape).state()
+        return Life(tape, state.key, state.erasures)
 
 
 def _go_on(

@@ -12,11 +12,11 @@ from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
-from remanence.server.proxy.history import Histories, Stored, UnknownHistory
+from remanence.server.proxy.history import Histories, Life, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
-from remanence.types import ConversationRef, Message
+from remanence.types import Message
 from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.parts import TextPart
@@ -40,12 +40,12 @@ _KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation to which the answer will belong; *tape* is the id that keeps it."""
+    """The conversation to which the answer will belong, while the tape of its question lives."""
 
     api: ProxiedAPI
     name: Name
     messages: Sequence[Message]
-    tape: str
+    life: Life
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Requests:
         self._recognize = recognize
         self._histories = Histories(memory)
         self._items = Items(memory)
-        self._volatile: Recent[ConversationRef, tuple[int, str]] = Recent(_KEPT)
+        self._volatile: Recent[tuple[str, Life], tuple[int, str]] = Recent(_KEPT)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -91,12 +91,13 @@ class Requests:
         """Append an answer to the conversation.
 
         Raises:
+            ConversationErased: it was deleted, or made to forget, while the model answered.
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
         before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
         if said and before[-1].role == "assistant":  # as the client began the answer
             said[0] = _go_on(before.pop(), said[0])
-        await self._histories.absorb(turn.name, [*before, *said])
+        await self._histories.absorb(turn.name, [*before, *said], life=turn.life)
 
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -137,7 +138,7 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(api=api, name=name, messages=messages, tape=stored.conversation.id),
+            turn=Turn(api=api, name=name, messages=messages, life=stored.life),
         )
 
     def _rewrite(
@@ -197,12 +198,12 @@ class Requests:
         """
         if seq is None:
             return ""
-        ref = stored.conversation.ref
-        known, text = self._volatile.get(ref, (0, ""))
+        of = (stored.conversation.ref.tenant, stored.life)
+        known, text = self._volatile.get(of, (0, ""))
         if known != seq:
             is_last = seq == context.stats.last_seq
             text = volatile_block(context.volatile) if is_last and context.volatile else ""
-        self._volatile[ref] = (seq, text)
+        self._volatile[of] = (seq, text)
         return text
 
 
