@@ -197,16 +197,16 @@ def after_fork(
 ) -> tuple[MemoryState, list[Segment]]:
     """Return the state of a fork, and the segments of its source that it takes over.
 
-    *begun* has the first messages of the source's tape. The cursors are those of the source, if
-    its raw tail begins on this tape; otherwise contexts show all that no reflection covers.
+    *begun* has the first messages of the source's tape. The same notes are active, if the source's
+    raw tail begins on this tape; otherwise contexts show all that no reflection covers.
     """
     has_tail = source.tail_seq <= begun.last_seq
     kept = _tiles(segments, last_seq=begun.last_seq, end=begun.last_seq - (not has_tail))
     observed_seq = kept[-1].last_seq if kept else 0
     reflected_seq = max((one.last_seq for one in kept if one.generation), default=0)
-    active_seq, tail_seq = reflected_seq, reflected_seq + 1
-    if has_tail and source.active_seq in {0, *(one.last_seq for one in kept)}:
-        active_seq, tail_seq = max(source.active_seq, reflected_seq), source.tail_seq
+    ends = [one.last_seq for one in kept if one.last_seq <= source.active_seq]
+    active_seq = max(ends, default=0) if has_tail else reflected_seq
+    tail_seq = min(source.tail_seq, active_seq + 1)
     forked = _advance(
         begun,
         observed_seq=observed_seq,

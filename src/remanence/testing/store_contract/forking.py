@@ -116,8 +116,23 @@ class ForkContract(Handles):
 
         forked = await fork(store, state, 4)
 
+        assert forked.observed_seq == 4
         assert forked.tail_seq <= forked.last_seq
         assert await spans(store) == [(0, 1, 2), (0, 3, 4)]
+
+    async def test_a_fork_at_the_end_of_a_reflection_keeps_the_tail_of_its_source(
+        self, store: Store
+    ) -> None:
+        state = await observe_ranges(store, [(1, 2), (3, 4), (5, 6)])
+        state = expect_state(await store.activate(state, active_seq=6, tail_seq=3, at=at(70)))
+        state = expect_state(
+            await store.commit_reflection(state, reflection(1, 4), ["g0-1-2", "g0-3-4"])
+        )
+
+        forked = await fork(store, state, 4)
+
+        assert await spans(store) == [(1, 1, 4)]
+        assert (forked.active_seq, forked.tail_seq) == (4, 3)
 
     async def test_forgotten_messages_stay_forgotten(self, store: Store) -> None:
         state = await active(store, [(1, 2), (3, 4)])
