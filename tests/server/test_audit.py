@@ -4,18 +4,22 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders import chat_answer
 from tests.server.conftest import POLICY, Client, served
 from tests.server.process import service
 
 from remanence import Memory, Message
+from remanence.chat import ChatAnswer, ChatRequest
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.testing import FixedClock
+from remanence.types import Scope, ToolCallPart
 
 SECRET = "The safe is behind the blue painting."
 CONVERSATION = "/v1/conversations/trip"
@@ -169,3 +173,52 @@ async def test_the_server_appends_the_lines_to_a_file_of_its_own(tmp_path: Path)
     assert (json.loads(line)["user"], json.loads(line)["status"]) == ("ana", 200)
     assert file.stat().st_mode & 0o777 == 0o600
     assert "ana" not in log
+
+
+class Eraser:
+    """A chat model that erases the message `m1` of the conversation `trip` if it may."""
+
+    name = "eraser"
+
+    def __init__(self) -> None:
+        self.offered: list[set[str]] = []
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        pieces = [piece async for piece in self.stream(request)]
+        assert isinstance(pieces[-1], ChatAnswer)
+        return pieces[-1]
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        self.offered.append({tool.name for tool in request.tools})
+        if request.context.messages[-1].role == "tool":
+            yield chat_answer(request, "Done.")
+            return
+        arguments = json.dumps({"messages": ["m1"], "conversation": "trip"})
+        call = ToolCallPart(id="k", name="memory_forget", arguments=arguments)
+        yield replace(chat_answer(request, ""), content=(call,))
+
+
+@pytest.mark.parametrize("may_erase", [False, True])
+async def test_a_model_erases_only_for_a_caller_that_may_and_with_a_line_in_the_log(
+    memory: Memory, caplog: pytest.LogCaptureFixture, may_erase: bool
+) -> None:
+    caplog.set_level(logging.INFO, "remanence.audit")
+    trip = memory.conversation("trip", tenant="acme", user="ana")
+    await trip.append(Message.user("The notice is 30 days.", id="m1"))
+    scopes: tuple[Scope, ...] = ("read", "write", "erase") if may_erase else ("read", "write")
+    key = await memory.keys.create("app", tenant="acme", scopes=scopes)
+    eraser = Eraser()
+    app = create_app(memory, model=eraser, auth=by_key(memory.keys), tools=True)
+    async with served(app) as client:
+        response = await client.http.post(
+            "/v1/conversations/other/chat",
+            json={"text": "Forget the notice.", "user": "ana"},
+            headers={"x-remanence-key": key.token},
+        )
+
+    assert response.status_code == 200, response.text
+    assert ("memory_forget" in eraser.offered[0]) is may_erase
+    assert ((await trip.messages())[1].text == "The notice is 30 days.") is not may_erase
+    expected = [("erase", "app", "acme", "trip", "ana", "memory_forget", 200)] if may_erase else []
+    fields = ("action", "caller", "tenant", "conversation", "user", "tool", "status")
+    assert [tuple(entry[field] for field in fields) for entry in entries(caplog)] == expected

@@ -1,7 +1,8 @@
 """The audit log: who read, exported or erased what, one line of JSON for each request."""
 
 import json
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
 from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
@@ -13,6 +14,9 @@ from remanence.server.access import Caller, scope_of
 from remanence.server.paths import path_of
 from remanence.telemetry.logs import audit_logger
 from remanence.telemetry.requests import Request
+from remanence.types import ConversationRef
+
+_handled: Final[ContextVar[tuple[Clock, Scope] | None]] = ContextVar("_handled", default=None)
 
 
 class Audit:
@@ -29,7 +33,11 @@ class Audit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         action = _action_of(scope)
         if action is None:
-            await self._app(scope, receive, send)
+            token = _handled.set((self._clock, scope))
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                _handled.reset(token)
             return
         request: Request = scope["state"]["request"]  # as the log of requests keeps it
         try:
@@ -38,9 +46,23 @@ class Audit:
             request.status = request.status or 500  # which Starlette answers further out
             raise
         finally:
-            at = self._clock.now().isoformat(timespec="milliseconds")
-            entry = {"at": at, "request": request.id, "action": action, **_about(scope)}
-            audit_logger.info("%s", json.dumps(entry | {"status": request.status}))
+            _log(self._clock, scope, action, status=request.status)
+
+
+def log_tool_erasure(tool: str, *, ref: ConversationRef, user: str | None, status: int) -> None:
+    """Log an erasure by a tool that a model called within the request that is handled."""
+    if (handled := _handled.get()) is None:
+        return
+    clock, scope = handled
+    about = {"tenant": ref.tenant, "conversation": ref.id, "user": user, "tool": tool}
+    _log(clock, scope, "erase", **about, status=status)
+
+
+def _log(clock: Clock, scope: Scope, action: str, **more: object) -> None:
+    request: Request = scope["state"]["request"]
+    at = clock.now().isoformat(timespec="milliseconds")
+    entry = {"at": at, "request": request.id, "action": action, **_about(scope)}
+    audit_logger.info("%s", json.dumps(entry | more))
 
 
 def _action_of(scope: Scope) -> str | None:

@@ -41,6 +41,12 @@ def allowed_tenant(request: Request, tenant: str | None) -> str:
     return caller.tenant
 
 
+def may_erase(request: Request) -> bool:
+    """Return whether a request may erase: as its caller may, or any where there are no callers."""
+    caller: Caller | None = getattr(request.state, "caller", None)
+    return caller is None or "erase" in caller.scopes
+
+
 def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 

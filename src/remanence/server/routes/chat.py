@@ -15,7 +15,7 @@ from remanence.server.chats import Chats
 from remanence.server.messages import IdempotencyKey, read_message
 from remanence.server.paths import PathName
 from remanence.server.problems import declare
-from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
+from remanence.server.routes import OpenMemory, allowed_tenant, may_erase, new_conversation_id
 from remanence.server.turn_response import TurnEvent, TurnResponse, stream_of
 from remanence.types import ConversationRef, Event, Message
 
@@ -59,7 +59,7 @@ def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | Non
     state = request.app.state
     chats: Chats = state.chats
     ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
-    talk = chats.get(ref, body)
+    talk = chats.get(ref, body, may_erase=may_erase(request))
     message = _message(body, key)
     answer_id = key if message is None else None
     memory: Memory = state.memory
