@@ -235,3 +235,36 @@ async def test_an_answer_to_what_was_erased_meanwhile_is_not_stored(
 async def connect(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     url = client.http.base_url
     return await asyncio.open_connection(url.host, url.port)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../key/generate",
+        "../admin",
+        "./../x",
+        "models/.",
+        "%2e%2e/admin",
+        "..%2fadmin",
+        "%252e%252e/admin",
+        "models%2F..%2F..%2Fadmin",
+        "..;/admin",
+        "..%5Cadmin",
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_a_path_that_leads_above_the_base_url_is_refused(
+    proxy: Client, upstream: ModelServer, path: str, provider: str
+) -> None:
+    host, port = proxy.http.base_url.host, proxy.http.base_url.port
+    assert port is not None
+    reader, writer = await asyncio.open_connection(host, port)
+    head = f"POST /{provider}/v1/{path} HTTP/1.1\r\nhost: {host}:{port}\r\n"
+    writer.write(f"{head}content-length: 2\r\nconnection: close\r\n\r\n{{}}".encode())
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
+    assert upstream.received == []

@@ -124,6 +124,10 @@ class Forwarder:
         response = await run_while_connected(request.receive, self._send(client, sent, prepared))
         return Response(status_code=_LEFT) if response is None else response
 
+    def refuse(self, message: str) -> Response:
+        """Return an error in the provider's form for a request that is not sent on."""
+        return JSONResponse(self._dialect.error("invalid_request_error", message), 400)
+
     async def _send(
         self, client: httpx2.AsyncClient, sent: httpx2.Request, prepared: Prepared
     ) -> Response:

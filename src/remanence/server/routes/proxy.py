@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Request, Response
 
@@ -54,6 +54,8 @@ def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
     return {"responses": _RELAYED, "openapi_extra": extra}
 
 
+_ABOVE: Final = "the path has '.' or '..': only paths below the base URL are sent on"
+
 _SAID: Final = [{"role": "user", "content": "Which gate?"}]
 
 
@@ -84,14 +86,24 @@ async def messages(request: Request) -> Response:
 async def openai(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `models`."""
     forwarder: Forwarder = request.app.state.openai
-    return await forwarder.forward(request, _sent_path(request, "/openai/", path))
+    sent = _sent_path(request, "/openai/", path)
+    return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
 
 
 @router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def anthropic(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `messages/count_tokens`."""
     forwarder: Forwarder = request.app.state.anthropic
-    return await forwarder.forward(request, _sent_path(request, "/anthropic/", path))
+    sent = _sent_path(request, "/anthropic/", path)
+    return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
+
+
+def _has_dots(path: str) -> bool:
+    """Return whether a server may take a part of *path* as `.` or `..`, however it is encoded."""
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    parts = path.replace("\\", "/").split("/")
+    return any(part.partition(";")[0].strip() in (".", "..") for part in parts)
 
 
 def _sent_path(request: Request, prefix: str, path: str) -> str:
