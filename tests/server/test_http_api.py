@@ -438,3 +438,47 @@ async def test_an_erasure_while_an_observer_reads_brings_nothing_back(
     assert erased.is_success
     assert "painting" not in exported
     assert not any("painting" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{TRIP}/context?user=ana", {"system": "\ud800"}),
+        (f"{TRIP}/context?user=ana", {"identity": "\ud800"}),
+        (f"{TRIP}/context?user=ana", {"knowledge": ["\ud800"]}),
+        ("/v1/facts?user=ana", {"summary": "x \ud800"}),
+        ("/v1/facts?user=ana", {"summary": "x", "replaces": "\0"}),
+        ("/v1/facts?user=ana", {"summary": "x", "valid_from": "0001-01-01T00:00:00+14:00"}),
+        ("/v1/facts?user=ana", {"summary": "x", "valid_from": "9999-12-31T23:00:00-12:00"}),
+        ("/v1/facts?user=ana", {"summary": "x", "valid_from": "9999-12-31T23:00:00+00:00"}),
+        (f"{TRIP}/forget?user=ana", {"message_ids": ["\0"]}),
+    ],
+)
+async def test_a_body_that_cannot_be_stored_or_shown_is_refused(
+    client: Client, memory: Memory, path: str, body: dict[str, Any]
+) -> None:
+    await fill(client, turns=1)
+    headers = {"content-type": "application/json"}
+    response = await client.http.post(path, content=json.dumps(body), headers=headers)
+    assert response.status_code == 422, response.text
+    assert await memory.facts.list(user="ana") == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/conversations?tenant=%00"),
+        ("GET", "/v1/conversations?after=%00"),
+        ("GET", "/v1/facts?user=a&after=%00"),
+        ("GET", "/v1/facts?user=%00"),
+        ("DELETE", "/v1/facts/%00?user=x"),
+        ("GET", "/v1/conversations/a%00/messages"),
+        ("GET", f"{TRIP}/recall?user=ana&query=x&since=0001-01-01T00:00:00%2B14:00"),
+    ],
+)
+async def test_a_query_or_an_id_with_nul_or_beyond_the_calendar_is_refused(
+    client: Client, method: str, path: str
+) -> None:
+    response = await client.http.request(method, path)
+    assert response.status_code == 422, response.text
+    assert response.headers["content-type"] == MEDIA_TYPE

@@ -1,7 +1,7 @@
 """The facade of facts, which a memory keeps about its users across conversations."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import get_args
 
 from remanence.arguments import (
@@ -79,6 +79,7 @@ class Facts:
         require_text(summary=summary)
         require_text(replaces=replaces, optional=True)
         require_moment(valid_from=valid_from)
+        _check_valid_from(valid_from)
         require_texts(tags=tags)
         if type not in get_args(FactType):
             raise InvalidMessage(f"fact type {type!r} is unknown: use one of {get_args(FactType)}")
@@ -192,7 +193,23 @@ class Facts:
         )
 
 
+def _check_valid_from(moment: datetime | None) -> None:
+    """Reject a time that no other time zone could show."""
+    if moment is not None and not MINYEAR < moment.year < MAXYEAR:
+        raise InvalidArgument(
+            f"valid_from={moment.isoformat()!r} is impossible: use a time in the years "
+            f"{MINYEAR + 1} to {MAXYEAR - 1}"
+        )
+
+
 def _check_summary(summary: str) -> str:
+    try:
+        summary.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(
+            f"the fact has the lone surrogate {summary[error.start]!r} at position {error.start}: "
+            "decode the text with errors='replace' first"
+        ) from error
     text = " ".join(storable(summary).split())
     if not text:
         raise InvalidMessage("the fact is empty: pass the text to remember")

@@ -1,7 +1,7 @@
 """Bodies of requests to the service, and of its responses."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -40,8 +40,36 @@ def _reject_number(value: object) -> object:
     return value
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_reject_number)]
+def _require_utc(moment: datetime) -> datetime:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("use a time that is within the years 1 to 9999 in UTC") from None
+    return moment
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_reject_number), AfterValidator(_require_utc)]
 """A time with an offset, never a number."""
+
+
+def require_unicode(text: str) -> str:
+    """Return a text that every database takes.
+
+    Raises:
+        ValueError: it has a NUL character or a lone surrogate.
+    """
+    if (position := text.find("\0")) >= 0:
+        raise ValueError(f"it has a NUL character at position {position}: remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        place = f"{text[error.start]!r} at position {error.start}"
+        raise ValueError(f"it has the lone surrogate {place}: send valid Unicode") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(require_unicode)]
+"""A text without NUL and lone surrogates."""
 
 
 def _require_zone(name: str) -> str:
@@ -63,7 +91,7 @@ class _Body(BaseModel):
 class NewConversation(_Body):
     """A conversation to begin; without an id it gets a new one."""
 
-    id: str | None = None
+    id: Text | None = None
 
 
 class ConversationDocument(BaseModel):
@@ -123,12 +151,12 @@ class MessagesDocument(BaseModel):
 class ContextBody(_Body):
     """Additions of the caller to a context; see `conversation.context` of the library."""
 
-    system: str = ""
-    identity: str = ""
-    knowledge: list[str] = []
-    recall: str | None = None
-    channel: str | None = Field(default=None, max_length=100)
-    model: str | None = None
+    system: Text = ""
+    identity: Text = ""
+    knowledge: list[Text] = []
+    recall: Text | None = None
+    channel: Text | None = Field(default=None, max_length=100)
+    model: Text | None = None
     format: RequestFormat = "anthropic"
 
 
@@ -143,9 +171,9 @@ class ContextDocument(BaseModel):
 class ForgetBody(_Body):
     """Messages and facts to forget by id, or a query that only finds candidates."""
 
-    message_ids: list[str] = []
-    facts: list[str] = []
-    query: str | None = None
+    message_ids: list[Text] = []
+    facts: list[Text] = []
+    query: Text | None = None
     everywhere: bool = Field(
         default=False, description="Look for the query in all conversations of the user."
     )
@@ -154,7 +182,7 @@ class ForgetBody(_Body):
 class ChatBody(_Body):
     """A turn; without a text or message, the unanswered message on the tape is answered."""
 
-    text: str | None = Field(default=None, description="What the user says.")
+    text: Text | None = Field(default=None, description="What the user says.")
     message: JsonObject | None = Field(
         default=None,
         description="Instead of a text, a message in the form of `format`, with images or files.",
@@ -162,16 +190,16 @@ class ChatBody(_Body):
     )
     format: MessageFormat = "openai"
     stream: StrictBool = Field(default=False, description="Answer as server-sent events.")
-    user: str | None = Field(default=None, description="The user of the conversation.")
-    tenant: str | None = Field(
+    user: Text | None = Field(default=None, description="The user of the conversation.")
+    tenant: Text | None = Field(
         default=None, description="The tenant; by default `default`, or that of the key."
     )
-    channel: str | None = Field(
+    channel: Text | None = Field(
         default=None,
         max_length=100,
         description="The channel of the user, such as `whatsapp`; `web` needs no hint.",
     )
-    identity: str | None = Field(
+    identity: Text | None = Field(
         default=None, max_length=4_000, description="Instead of the server's `--identity`."
     )
     timezone: TimeZone | None = Field(
@@ -252,8 +280,8 @@ class FactsDocument(BaseModel):
 class NewFact(_Body):
     """A fact to save; it supersedes one that it contradicts, and the one with the id `replaces`."""
 
-    summary: str = Field(examples=["Ana is allergic to nuts."])
+    summary: Text = Field(examples=["Ana is allergic to nuts."])
     type: FactType = "knowledge"
-    tags: list[str] = []
+    tags: list[Text] = []
     valid_from: Moment | None = None
-    replaces: str | None = None
+    replaces: Text | None = None

@@ -1,13 +1,16 @@
 """The routes of the server, a module for each resource."""
 
 import hashlib
+from collections.abc import Iterator
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
+from remanence.http.documents import require_unicode
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Authenticate, Caller
@@ -50,6 +53,8 @@ def may_erase(request: Request) -> bool:
 def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
+    Those that it has, and the names in its path, must be texts that a database takes.
+
     Raises:
         RequestValidationError: the text names those that it has.
     """
@@ -65,8 +70,20 @@ def require_known_query(request: Request) -> None:
         for name in request.query_params
         if name not in known
     ]
-    if unknown:
-        raise RequestValidationError(unknown)
+    if errors := unknown or [*_errors_of_texts(request)]:
+        raise RequestValidationError(errors)
+
+
+def _errors_of_texts(request: Request) -> Iterator[dict[str, object]]:
+    """Yield an error for each value of the path and the query that no database takes."""
+    in_path = ((name, unquote(value)) for name, value in request.path_params.items())
+    texts = [("path", *each) for each in in_path]
+    texts += [("query", *each) for each in request.query_params.multi_items()]
+    for part, name, text in texts:
+        try:
+            require_unicode(text)
+        except ValueError as error:
+            yield {"type": "value_error", "loc": (part, name), "msg": str(error)}
 
 
 def _query_names(dependant: Dependant) -> set[str]:
