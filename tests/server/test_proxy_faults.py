@@ -14,6 +14,7 @@ from tests.wire.servers import Held, ModelServer, Raw
 
 from remanence import Memory
 from remanence.server.app import create_app
+from remanence.testing import FixedClock
 
 APIS: dict[str, tuple[Dialect, str]] = {
     "openai/v1/chat/completions": (OpenAI(), "messages"),
@@ -268,3 +269,24 @@ async def test_a_path_that_leads_above_the_base_url_is_refused(
     assert b" 400 " in answer.partition(b"\r\n")[0]
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
     assert upstream.received == []
+
+
+async def test_turns_without_memory_are_logged_once_a_minute(
+    upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FixedClock()
+    named = {b"x-remanence-conversation": b"trip", b"x-remanence-user": b"\xc2\x80"}
+    async with (
+        Memory.open("sqlite:///:memory:", clock=clock) as memory,
+        served(create_app(memory, openai_url=upstream.url)) as proxy,
+    ):
+        for headers in (named, named, named, {}):
+            upstream.script(Reply("B42."))
+            body = {"model": "m", "messages": said("My PIN is 4711.")}
+            response = await proxy.http.post(CHAT, json=body, headers=headers)
+            assert response.headers["x-remanence-memory"].startswith("off; ")
+            clock.advance(30)
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len([text for text in warnings if "goes on without memory" in text]) == 2
+    assert "4711" not in str(warnings)

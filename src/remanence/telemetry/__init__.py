@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from opentelemetry import metrics
 
@@ -37,6 +37,7 @@ _omitted = _meter.create_counter("remanence.context.omitted", unit="{message}")
 _chat_tokens = _meter.create_counter("remanence.chat.tokens", unit="{token}")
 _chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
 _tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{call}")
+_proxied = _meter.create_counter("remanence.proxy.requests", unit="{request}")
 _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
 
 
@@ -252,6 +253,17 @@ def tool_failed(name: str, error_type: str) -> None:
     """Count and log a tool whose handler raised; its text may be private and is left out."""
     _tool_failures.add(1, {"tool": name})
     logger.warning("tool %r failed with %s; the model was told", name, error_type)
+
+
+def proxy_requested(memory: Literal["on", "off"], reason: str) -> None:
+    """Count a turn that a proxy sends on, with its memory or, for a reason, without."""
+    _proxied.add(1, {"memory": memory, "reason": reason})
+
+
+def proxy_without_memory(reason: str, message: str) -> None:
+    """Log that a proxy sends turns on without their memory."""
+    text = "a request of a proxy goes on without memory, and its turn is not kept (%s)%s"
+    logger.warning(text, reason, f": {message}" if message else "")
 
 
 def _tokens(usage: Usage, *, cache_write: str) -> dict[str, int]:

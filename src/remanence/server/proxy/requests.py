@@ -5,10 +5,12 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
+from remanence import telemetry
 from remanence.context.context import Context
-from remanence.errors import InvalidMessage, RemanenceError
+from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
@@ -37,6 +39,8 @@ _SIDE_TOKENS: Final = 16
 
 _KEPT: Final = 10_000
 
+_WARN_EVERY: Final = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -64,7 +68,9 @@ class Requests:
     """
 
     def __init__(self, memory: Memory, *, recognize: bool) -> None:
+        self._memory = memory
         self._recognize = recognize
+        self._warned: dict[str, datetime] = {}
         self._histories = Histories(memory)
         self._items = Items(memory)
         self._volatile: Recent[tuple[str, Life], tuple[int, str]] = Recent(_KEPT)
@@ -74,18 +80,38 @@ class Requests:
     ) -> Prepared:
         """Return the request with old messages told by notes; as it came if that is impossible."""
         if headers.get(MEMORY, "").lower() == "off":
+            telemetry.proxy_requested("off", "client")
             return Prepared(content=content, reason="the client asked for none")
         try:
             async with asyncio.timeout(MEMORY_SECONDS):
-                return await self._with_memory(api, headers, content, tenant)
-        except (RemanenceError, UnknownHistory) as error:
-            reason = str(error)
+                prepared = await self._with_memory(api, headers, content, tenant)
+        except UnknownHistory as error:
+            kind, reason = "history", str(error)
+        except StoreError as error:
+            kind, reason = "store", str(error)
+        except RemanenceError as error:
+            kind, reason = "refused", str(error)
         except TimeoutError:
-            reason = f"the memory took longer than {MEMORY_SECONDS:g} s"
+            kind, reason = "timeout", f"the memory took longer than {MEMORY_SECONDS:g} s"
         except Exception as error:  # noqa: BLE001 - the request goes on, whatever failed
             _log.exception("the memory of a request failed")
-            reason = f"the memory failed: {type(error).__name__}"
+            kind, reason = "failed", f"the memory failed: {type(error).__name__}"
+        else:
+            telemetry.proxy_requested("on", "")
+            return prepared
+        telemetry.proxy_requested("off", kind)
+        self._warn(kind, reason)
         return Prepared(content=content, reason=reason)
+
+    def _warn(self, kind: str, reason: str) -> None:
+        """Warn of requests without memory, once a minute for each kind of failure."""
+        if kind == "history":  # as the client wants it, or it cannot be otherwise
+            return
+        now = self._memory.clock.now()
+        if (last := self._warned.get(kind)) is None or now - last >= _WARN_EVERY:
+            self._warned[kind] = now
+            # A refusal may quote a message.
+            telemetry.proxy_without_memory(kind, "" if kind == "refused" else reason)
 
     async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.

@@ -1,7 +1,7 @@
 """The routes of the server, a module for each resource."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -70,11 +70,11 @@ def require_known_query(request: Request) -> None:
         for name in request.query_params
         if name not in known
     ]
-    if errors := unknown or [*_errors_of_texts(request)]:
+    if errors := [*unknown, *_errors_of_texts(request)]:
         raise RequestValidationError(errors)
 
 
-def _errors_of_texts(request: Request) -> Iterator[dict[str, object]]:
+def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
     """Yield an error for each value of the path and the query that no database takes."""
     in_path = ((name, unquote(value)) for name, value in request.path_params.items())
     texts = [("path", *each) for each in in_path]
