@@ -290,3 +290,20 @@ async def test_turns_without_memory_are_logged_once_a_minute(
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len([text for text in warnings if "goes on without memory" in text]) == 2
     assert "4711" not in str(warnings)
+
+
+async def test_names_in_headers_are_read_as_utf_8(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    for conversation, user in (("火車", "李".encode()), ("b", "José".encode()), ("c", b"Jos\xe9")):
+        upstream.script(Reply("B42."))
+        headers = {
+            b"x-remanence-conversation": conversation.encode(),
+            b"x-remanence-user": user,
+        }
+        body = {"model": "m", "messages": said("Which gate?")}
+        response = await proxy.http.post(CHAT, json=body, headers=headers)
+        assert response.headers["x-remanence-memory"] == "on"
+
+    owners = {(state.ref.id, state.user) for state in await memory.conversations()}
+    assert owners == {("火車", "李"), ("b", "José"), ("c", "José")}

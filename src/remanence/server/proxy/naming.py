@@ -59,9 +59,18 @@ def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
     return _in_headers(headers) or _in_body(body)
 
 
+def _text_in(headers: Mapping[str, str], name: str) -> str | None:
+    """Return the value of a header, in UTF-8 if its bytes are that; None if it is missing or empty."""
+    value = headers.get(name)
+    try:
+        return value.encode("latin-1").decode() if value else None
+    except UnicodeError:
+        return value
+
+
 def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
     """Return the name of a conversation of the client that sent these headers."""
-    user = next((headers[name] for name in _USER_HEADERS if headers.get(name)), None)
+    user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
@@ -77,11 +86,11 @@ def compacts(headers: Mapping[str, str], newest: str) -> bool:
 
 
 def _in_headers(headers: Mapping[str, str]) -> str | None:
-    if ours := headers.get(CONVERSATION):
+    if ours := _text_in(headers, CONVERSATION):
         return ours
     names = (*_SESSION_HEADERS, *filter(_ANY_SESSION.fullmatch, headers))
-    session = next((headers[name] for name in names if headers.get(name)), None)
-    agent = headers.get(_AGENT_HEADER)
+    session = next(filter(None, (_text_in(headers, name) for name in names)), None)
+    agent = _text_in(headers, _AGENT_HEADER)
     return f"{session}:{agent}" if session and agent else session
 
 
