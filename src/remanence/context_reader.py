@@ -14,6 +14,7 @@ from remanence.engine.activation import activate
 from remanence.engine.snapshots import read_snapshot
 from remanence.errors import RemanenceError, StoreError, WrongUser
 from remanence.facts.render import (
+    is_own,
     memories_text,
     other_facts_text,
     own_facts_text,
@@ -185,7 +186,7 @@ class ContextReader:
         unseen = [
             fact
             for fact in facts
-            if fact.conversation != self.ref.id or (fact.last_seq or 0) < state.tail_seq
+            if not is_own(fact, self.ref.id) or (fact.last_seq or 0) < state.tail_seq
         ]
         text = memories_text(unseen, max_tokens=policy.facts_budget, count_text=runtime.count_text)
         return replace(request, memories=text)

@@ -115,6 +115,7 @@ class _Calls:
             type=_chosen(given, "type", FactType) or "knowledge",
             tags=_strings(given, "tags"),
             replaces=_optional(given, "replaces"),
+            conversation=self._conversation.id,
         )
         return f"Kept: {fact.summary} (id: {fact.id})"
 

@@ -41,6 +41,7 @@ class AsyncFacts:
         tags: Sequence[str] = (),
         valid_from: datetime | None = None,
         replaces: str | None = None,
+        conversation: str | None = None,
     ) -> FactDocument:
         """Save a fact, or return the known one that says the same."""
         body = make_body(
@@ -50,6 +51,7 @@ class AsyncFacts:
             tags=[*tags],
             valid_from=valid_from,
             replaces=replaces,
+            conversation=conversation,
         )
         query = {"tenant": tenant, "user": user}
         return await self._transport.call(FactDocument, "POST", "/v1/facts", query, body)

@@ -1,6 +1,7 @@
 """The facade of facts, which a memory keeps about its users across conversations."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import get_args
 
@@ -18,11 +19,13 @@ from remanence.facts.extraction import KNOWN_FACTS
 from remanence.facts.merge import SAVED, merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
-from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, FactType, Owner
 from remanence.wire.message_rules import storable
 
 TRIES = 5
 MAX_SUMMARY_CHARACTERS = 4_000
+MAX_ROUND = 200
+"""Newest messages that are searched for the beginning of the round in progress."""
 
 Search = Callable[[Owner, str, int], Awaitable[tuple[Fact, ...]]]
 
@@ -66,18 +69,22 @@ class Facts:
         tags: Sequence[str] = (),
         valid_from: datetime | None = None,
         replaces: str | None = None,
+        conversation: str | None = None,
     ) -> Fact:
         """Save a fact, or return the known one that says the same.
 
-        It supersedes a fact that it contradicts, and the one with the id *replaces*.
+        It supersedes a fact that it contradicts, and the one with the id *replaces*. One that was
+        said in a *conversation* has the round in progress as its source, from the user's newest
+        message on, and is erased with it.
 
         Raises:
             InvalidMessage: the summary is empty or too long, or the type unknown.
-            InvalidArgument: another value is not of its type, or the user has no fact *replaces*.
+            InvalidArgument: another value is not of its type, or the user has no fact *replaces*
+                or no such conversation.
         """
         owner = self._owner(tenant, user)
         require_text(summary=summary)
-        require_text(replaces=replaces, optional=True)
+        require_text(replaces=replaces, conversation=conversation, optional=True)
         require_moment(valid_from=valid_from)
         _check_valid_from(valid_from)
         require_texts(tags=tags)
@@ -90,10 +97,14 @@ class Facts:
             valid_from=valid_from,
             replaces=replaces,
         )
+        source = None if conversation is None else ConversationRef(tenant, conversation)
+        if source is not None:
+            first_seq, last_seq = await self._round(source, owner)
+            draft = replace(draft, first_seq=first_seq, last_seq=last_seq)
         for _ in range(TRIES):
             known = await self._known(owner, replaces)
             past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
-            changes = self._merge(owner, draft, known, past)
+            changes = self._merge(owner, source, draft, known, past)
             saved = await self._store.save_facts(changes)
             if saved is None:
                 continue
@@ -105,6 +116,19 @@ class Facts:
         raise StoreError(
             f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
         )
+
+    async def _round(self, source: ConversationRef, owner: Owner) -> tuple[int | None, int | None]:
+        """Return the first and last seq of the round in progress; of an empty tape None."""
+        state = await self._store.state(source)
+        if state is None:
+            return None, None
+        if state.user != owner.user:
+            raise InvalidArgument(f"user {owner.user!r} has no conversation {source.id!r}")
+        after = max(0, state.last_seq - MAX_ROUND)
+        newest = await self._store.messages(source, after=after, limit=MAX_ROUND)
+        said = [message.seq for message in newest if message.role == "user"]
+        first_seq = said[-1] if said else state.last_seq
+        return first_seq, max(first_seq, state.last_seq)
 
     async def _known(self, owner: Owner, replaces: str | None) -> Sequence[Fact]:
         """Return the newest facts, and the one to be replaced."""
@@ -180,13 +204,18 @@ class Facts:
         return Owner(tenant, user)
 
     def _merge(
-        self, owner: Owner, draft: FactDraft, known: Sequence[Fact], past: Sequence[Fact]
+        self,
+        owner: Owner,
+        source: ConversationRef | None,
+        draft: FactDraft,
+        known: Sequence[Fact],
+        past: Sequence[Fact],
     ) -> FactChanges:
         return merge_facts(
             [draft],
             known,
             owner=owner,
-            source=None,
+            source=source,
             made_by=SAVED,
             clock=self._clock,
             past=past,

@@ -49,7 +49,7 @@ def other_facts_text(
     first. Days are in the time zone of the user's newest message.
     """
     here = snapshot.state.ref.id
-    others = [fact for fact in facts if fact.conversation != here]
+    others = [fact for fact in facts if not is_own(fact, here)]
     others.sort(key=_weight, reverse=True)
     lines = map(_line_of(snapshot), others)
     return _fit_lines([HEADING, PREAMBLE], lines, max_tokens, count_text)
@@ -64,10 +64,15 @@ def own_facts_text(
     notes, or `_LEAST_OWN` tokens.
     """
     here = snapshot.state.ref.id
-    vital = (fact for fact in facts if fact.conversation == here and _is_standing(fact))
+    vital = (fact for fact in facts if is_own(fact, here) and _is_standing(fact))
     lines = map(_line_of(snapshot), _missing(vital, snapshot))
     notes = max(_LEAST_OWN, sum(segment.tokens for segment in snapshot.segments))
     return _fit_lines([OWN_HEADING, OWN_PREAMBLE], lines, min(notes, max_tokens), count_text)
+
+
+def is_own(fact: Fact, conversation_id: str) -> bool:
+    """Return whether a fact repeats a conversation's messages; one that was saved may say more."""
+    return fact.conversation == conversation_id and fact.made_by != SAVED
 
 
 def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:

@@ -278,10 +278,14 @@ class FactsDocument(BaseModel):
 
 
 class NewFact(_Body):
-    """A fact to save; it supersedes one that it contradicts, and the one with the id `replaces`."""
+    """A fact to save; it supersedes one that it contradicts, and the one with the id `replaces`.
+
+    With a `conversation` it comes from there, and is erased with it or with its newest messages.
+    """
 
     summary: Text = Field(examples=["Ana is allergic to nuts."])
     type: FactType = "knowledge"
     tags: list[Text] = []
     valid_from: Moment | None = None
     replaces: Text | None = None
+    conversation: Text | None = None
