@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from remanence.engine.forgetting import Forgetting, facts_to_erase
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
+from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
 from remanence.types import ConversationRef, Fact, ForgottenMessage, Hit, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
@@ -103,24 +104,23 @@ async def find_mentions(
 ) -> Receipt:
     """Return the messages and facts that *query* may mean, and erase nothing.
 
-    These are those of *hits*, and all that have the words of the query as they are; a fact also has
-    those of its repetitions.
+    These are those of *hits*, and all that have the words of the query as they are, in whatever form
+    of Unicode; a fact also has those of its repetitions.
     """
-    words = " ".join(query.casefold().split())
+    words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     said_again = await runtime.store.repetitions(owner) if owner else ()
     said = [*((fact.id, fact) for fact in facts), *said_again]
     found = {(hit.kind, hit.conversation, hit.source_id) for hit in hits}
     named = {hit.source_id for hit in hits if hit.kind == "fact"} & {fact.id for fact in facts}
-    named |= {fact_id for fact_id, fact in said if words in fact.summary.casefold()}
+    named |= {fact_id for fact_id, fact in said if words and words in plain_text(fact.summary)}
     messages = [
         ForgottenMessage(ref.id, message.seq, message.id or "", "")
         for ref in refs
         async for message in read_tape(runtime, ref)
         if message.kind != "forgotten"
         and (
-            ("message", ref.id, message.id) in found
-            or words in " ".join(message.full_text.casefold().split())
+            ("message", ref.id, message.id) in found or words in plain_text(everything_in(message))
         )
     ]
     return Receipt(
