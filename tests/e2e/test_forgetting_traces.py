@@ -8,12 +8,18 @@ import pytest
 
 from remanence import Memory, Message, memory_tools
 from remanence.errors import InvalidArgument
+from remanence.protocols import ModelRequest
 from remanence.types import FilePart, TextPart, ToolCallPart
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'memory.db'}"
+
+
+def content_of(directory: Path) -> str:
+    files = (file for file in directory.rglob("*") if file.is_file())
+    return "".join(file.read_bytes().decode("utf-8", "replace") for file in files)
 
 
 @pytest.mark.parametrize("erase", ["message", "conversation"])
@@ -89,3 +95,84 @@ async def test_a_query_finds_tool_arguments_and_names_and_texts_of_files(url: st
         found = await chat.forget(query="Größeweg")
 
     assert found.message_ids == ("m1", "m3", "m4")
+
+
+QUOTED = [
+    (
+        "大阪に住んでいます。",
+        "名古屋に引っ越しました。",
+        "花子: 名古屋に引っ越した (was: 大阪)",
+        "大阪",
+    ),
+    ("我住在上海。", "我搬到北京了。", "小明: 搬到北京 (was: 上海)", "上海"),
+    ("저는 부산에 살아요.", "서울로 이사했어요.", "지수: 서울로 이사함 (was: 부산)", "부산"),
+    ("ฉันอยู่ที่เชียงใหม่", "ฉันย้ายไปภูเก็ต", "ภูเก็ต (was: เชียงใหม่)", "เชียงใหม่"),
+    ("أعيش في القاهرة.", "انتقلت إلى بيروت.", "انتقلت إلى بيروت (was: القاهرة)", "القاهرة"),
+    ("मैं जयपुर में रहता हूँ।", "अब दिल्ली में हूँ।", "दिल्ली (was: जयपुर)", "जयपुर"),
+    ("живу в казани.", "переехал в тверь.", "переехал в тверь (was: из казани)", "казани"),
+    ("i have lupus.", "it was wrong, it is eczema.", "Ana: has eczema (was: lupus)", "lupus"),
+    (
+        unicodedata.normalize("NFD", "Ich wohne in Köln."),
+        "Jetzt wohne ich in Bonn.",
+        "Ana: zog nach Bonn (was: Köln)",
+        "Köln",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forgotten", "stays", "note", "word"), QUOTED)
+async def test_a_note_that_quotes_a_forgotten_message_goes_in_any_script(
+    url: str, tmp_path: Path, forgotten: str, stays: str, note: str, word: str
+) -> None:
+    async def observe(request: ModelRequest) -> str:
+        if "#3" in request.prompt:
+            return "#3 [Fact] Tom: tea for everybody"
+        return f"#2 [Fact] {note}" if "#2" in request.prompt else "#1 [Fact] something else"
+
+    async with Memory.open(url, observer=observe) as memory:
+        chat = memory.conversation("c", user="ana")
+        for number, text in enumerate((forgotten, stays, "Tom buys tea for everybody."), 1):
+            await chat.append(Message.user(text, id=f"m{number}"))
+            await chat.flush(everything=True)
+        before = await chat.observations()
+        assert word in before[1].text
+
+        receipt = await chat.forget("m1")
+
+        assert receipt.segments == (before[0].id, before[1].id)
+        assert before[2].id in [segment.id for segment in await chat.observations()]
+    assert word not in content_of(tmp_path)
+
+
+async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
+    url: str, tmp_path: Path
+) -> None:
+    answers = {
+        "vegetarian": "Ana is a vegetarian",
+        "street": "Ana lives in Rua Augusta",
+        "moved": "Ana moved from Rua Augusta to Porto",
+        "sister": "Ana's sister lives in Lisbon",
+    }
+
+    async def extract(request: ModelRequest) -> str:
+        last = request.prompt.rpartition("#")[2]
+        summary = next(answer for word, answer in answers.items() if word in last)
+        return json.dumps([{"summary": summary, "source": [1]}])
+
+    async with Memory.open(url, extractor=extract) as memory:
+        for name, text in (
+            ("early", "I am a vegetarian."),
+            ("monday", "My street is Rua Augusta, I live there."),
+            ("friday", "I moved to Porto."),
+            ("sunday", "My sister is in Lisbon."),
+        ):
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user(text, id="m1"))
+            await chat.end()
+
+        receipt = await memory.conversation("monday", user="ana").forget("m1")
+
+        left = {fact.summary for fact in await memory.facts.list(user="ana", history=True)}
+    assert left == {"Ana is a vegetarian", "Ana's sister lives in Lisbon"}
+    assert len(receipt.facts) == 2
+    assert "Rua Augusta" not in content_of(tmp_path)

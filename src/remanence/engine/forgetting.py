@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from remanence.clock import Clock
 from remanence.engine.segment_writer import SegmentWriter
+from remanence.engine.traces import Traces
 from remanence.errors import ObservationRejected, ObservationSkipped, StoreError
 from remanence.facts.merge import with_superseded
-from remanence.notes.literals import find_literals
 from remanence.protocols import Store
 from remanence.types import (
     ConversationRef,
@@ -98,17 +98,10 @@ class Forgetting:
             bare = tombstone(message, self.salt)
             buried[message.seq] = bare.replace(tokens=self.count(bare))
         segments = await self.store.segments(state.ref, live=False)
-        values = {
-            literal.text.casefold()
-            for message in messages
-            for literal in find_literals(message.full_text)
-        }
-        gone = {
-            segment.id
-            for segment in segments
-            if _overlaps(segment.first_seq, segment.last_seq, buried)
-            or await self._repeats(state.ref, segment, values, buried)
-        }
+        traces = Traces(store=self.store, state=state, forgotten=messages)
+        covering = {s.id for s in segments if _overlaps(s.first_seq, s.last_seq, buried)}
+        others = [segment for segment in segments if segment.id not in covering]
+        gone = covering | await traces.in_segments(others)
         live = [segment for segment in segments if segment.live and segment.id in gone]
         remade = [
             part
@@ -119,34 +112,17 @@ class Forgetting:
         before, after = _count_notes(live), _count_notes(remade)
         facts = () if state.owner is None else await self.store.facts(state.owner, history=True)
         named = with_superseded(facts, fact_ids)
+        erased = facts_to_erase(facts, named, state.ref, buried)
+        derived = await traces.in_facts(facts, erased)
         return Erasure(
             tombstones=tuple(buried.values()),
             segments=tuple(segment.id for segment in segments if segment.id in gone),
             remade=tuple(remade),
             notes_gone=(before - after).total(),
             notes_new=(after - before).total(),
-            facts=facts_to_erase(facts, named, state.ref, buried),
-            named=tuple(named),
+            facts=(*erased, *sorted(derived)),
+            named=(*named, *sorted(derived)),
         )
-
-    async def _repeats(
-        self,
-        ref: ConversationRef,
-        segment: Segment,
-        values: AbstractSet[str],
-        buried: Mapping[int, Message],
-    ) -> bool:
-        """Return whether a segment has a forgotten value that none of its own messages has.
-
-        Observers know the notes before theirs, and may name what a message replaced.
-        """
-        text = _everything(segment)
-        said = [value for value in values if value in text]
-        if not said:
-            return False
-        messages = await self._read(ref, segment.first_seq, segment.last_seq, buried)
-        own = "\n".join(message.full_text for message in messages).casefold()
-        return any(value not in own for value in said)
 
     async def _remake(
         self,
@@ -239,12 +215,3 @@ def _pieces(
             yield from _pieces(source, segments, gone)
         else:
             yield source
-
-
-def _everything(segment: Segment) -> str:
-    """Return all texts of a segment, casefolded."""
-    dropped = (f"{line.text} {line.detail}" for line in segment.dropped)
-    replaced = (note.supersedes or "" for note in segment.notes)
-    failed = (stretch.message for stretch in segment.failed)
-    texts = (segment.text, *(note.text for note in segment.notes), *replaced, *segment.lost)
-    return "\n".join((*texts, *dropped, *failed)).casefold()

@@ -1,0 +1,126 @@
+"""Traces of forgotten messages elsewhere: notes of other messages, and facts made later."""
+
+from collections.abc import AsyncIterator, Collection, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from remanence.notes.literals import find_literals
+from remanence.notes.plain_text import everything_in, plain_text
+from remanence.notes.terms import terms
+from remanence.protocols import Store
+from remanence.types import ConversationRef, Fact, MemoryState, Message, Segment
+
+PAGE: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traces:
+    """Finds what repeats forgotten messages though its own messages do not say it.
+
+    Observers know the notes before theirs, and extractors the user's facts: both may name what a
+    message replaced. A repeated term counts if no message that stays says it.
+    """
+
+    store: Store
+    state: MemoryState
+    forgotten: Sequence[Message]
+
+    @cached_property
+    def _seqs(self) -> frozenset[int]:
+        return frozenset(message.seq for message in self.forgotten)
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        texts = map(everything_in, self.forgotten)
+        literals = (literal for text in texts for literal in find_literals(text))
+        return frozenset(filter(None, (plain_text(literal.text) for literal in literals)))
+
+    @cached_property
+    def _terms(self) -> frozenset[str]:
+        said = frozenset(term for m in self.forgotten for term in terms(everything_in(m)))
+        return said - terms(self.state.user or "")
+
+    async def in_segments(self, segments: Sequence[Segment]) -> AbstractSet[str]:
+        """Return the ids of the segments that repeat a value or a term."""
+        found: set[str] = set()
+        suspects: dict[str, AbstractSet[str]] = {}
+        for segment in segments:
+            text = _everything(segment)
+            plain, named = plain_text(text), terms(text) & self._terms
+            values = [value for value in self._values if value in plain]
+            if not named and not values:
+                continue
+            own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
+            said = "\n".join(map(everything_in, own))
+            if values and any(value not in plain_text(said) for value in values):
+                found.add(segment.id)
+            elif named := named - terms(said):
+                suspects[segment.id] = named
+        unsaid = await self._unsaid(self.state.ref, frozenset().union(*suspects.values()))
+        return found | {id_ for id_, named in suspects.items() if named & unsaid}
+
+    async def in_facts(self, facts: Sequence[Fact], erased: Collection[str]) -> AbstractSet[str]:
+        """Return the ids of the facts that repeat a term, of all *facts* but the *erased* ones.
+
+        One of another conversation can only know what an earlier fact says. Facts that were saved
+        by hand are left alone, as are those of daily notes, which have no tape.
+        """
+        gone = [fact for fact in facts if fact.id in erased]
+        known = frozenset(term for fact in gone for term in terms(fact.summary)) & self._terms
+        since = min((fact.created_at for fact in gone), default=None)
+        before = [f for f in facts if f.id not in erased and since and f.created_at < since]
+        known -= frozenset(term for fact in before for term in terms(fact.summary))
+        found: set[str] = set()
+        for fact in facts:
+            is_later = since is not None and fact.created_at >= since
+            if fact.id in erased or fact.conversation is None:
+                continue
+            if fact.conversation == self.state.ref.id:
+                is_later = (fact.last_seq or 0) > min(self._seqs, default=0)
+                named = terms(fact.summary) & self._terms
+            else:
+                named = terms(fact.summary) & known
+            if is_later and named and await self._is_unsaid(fact, named):
+                found.add(fact.id)
+        return found
+
+    async def _is_unsaid(self, fact: Fact, named: AbstractSet[str]) -> bool:
+        """Return whether a fact has a term that neither its conversation nor this one says."""
+        source = ConversationRef(fact.tenant, fact.conversation or "")
+        if source != self.state.ref:
+            if not await self.store.messages(source, after=0, limit=1):
+                return False
+            named = await self._unsaid(source, named)
+        return bool(await self._unsaid(self.state.ref, named))
+
+    async def _unsaid(self, ref: ConversationRef, named: AbstractSet[str]) -> AbstractSet[str]:
+        """Return the terms that no message says that stays on a tape."""
+        after, left = 0, set(named)
+        while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
+            for message in page:
+                if not self._is_forgotten(ref, message):
+                    left -= terms(everything_in(message))
+            after = page[-1].seq
+        return left
+
+    async def _read(
+        self, ref: ConversationRef, first_seq: int, last_seq: int
+    ) -> AsyncIterator[Message]:
+        """Yield the messages of a range that stay."""
+        limit = last_seq - first_seq + 1
+        for message in await self.store.messages(ref, after=first_seq - 1, limit=limit):
+            if not self._is_forgotten(ref, message):
+                yield message
+
+    def _is_forgotten(self, ref: ConversationRef, message: Message) -> bool:
+        return ref == self.state.ref and message.seq in self._seqs
+
+
+def _everything(segment: Segment) -> str:
+    """Return all texts of a segment."""
+    dropped = (f"{line.text} {line.detail}" for line in segment.dropped)
+    replaced = (note.supersedes or "" for note in segment.notes)
+    failed = (stretch.message for stretch in segment.failed)
+    texts = (segment.text, *(note.text for note in segment.notes), *replaced, *segment.lost)
+    return "\n".join((*texts, *dropped, *failed))
