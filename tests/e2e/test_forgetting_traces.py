@@ -176,3 +176,35 @@ async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
     assert left == {"Ana is a vegetarian", "Ana's sister lives in Lisbon"}
     assert len(receipt.facts) == 2
     assert "Rua Augusta" not in content_of(tmp_path)
+
+
+@pytest.mark.parametrize("erase", ["message", "fact"])
+async def test_errors_of_other_conversations_that_quote_a_fact_are_cleared(
+    url: str, tmp_path: Path, erase: str
+) -> None:
+    async def extract(request: ModelRequest) -> str:
+        if "Hello" in request.prompt:
+            return "Nothing new; I only know that Ana lives in Rua Augusta."
+        return json.dumps([{"summary": "Ana lives in Rua Augusta", "source": [1]}])
+
+    async with Memory.open(url, extractor=extract) as memory:
+        monday, friday = (memory.conversation(name, user="ana") for name in ("monday", "friday"))
+        await monday.append(Message.user("I live in Rua Augusta.", id="m1"))
+        await monday.end()
+        await friday.append(Message.user("Hello", id="m1"))
+        await friday.end()
+        failure = (await friday.state()).facts_failure
+        assert failure is not None
+        assert "Rua Augusta" in failure.message
+
+        if erase == "message":
+            await monday.forget("m1")
+        else:
+            (fact,) = await memory.facts.list(user="ana")
+            await memory.facts.forget(fact.id, user="ana")
+
+        failure = (await friday.state()).facts_failure
+        assert failure is not None
+        assert failure.message == "an error text that was forgotten"
+        assert "Rua Augusta" not in (await friday.log())[-1].detail
+    assert ("Rua Augusta" in content_of(tmp_path)) == (erase == "fact")

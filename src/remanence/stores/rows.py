@@ -150,7 +150,8 @@ def _decode_dropped(text: str) -> tuple[DroppedLine, ...]:
     return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
 
 
-def _encode_failure(failure: Failure) -> str:
+def encode_failure(failure: Failure) -> str:
+    """Encode a failure as it is kept with a state."""
     return encode_json(_without_nulls(failure))
 
 
@@ -170,7 +171,7 @@ _CODECS: Mapping[object, tuple[Callable[[Any], object], Callable[[Any], Any]]] =
     tuple[DroppedLine, ...]: (_encode_dropped, _decode_dropped),
     tuple[FailedStretch, ...]: (encode_json, decode_failed),
     Mapping[str, EventValue]: (encode_json, _decode_json),
-    Failure | None: (_encode_failure, _decode_failure),
+    Failure | None: (encode_failure, _decode_failure),
     tuple[str, ...]: _TEXTS,
     tuple[Scope, ...]: _TEXTS,
     datetime: _TIMES,

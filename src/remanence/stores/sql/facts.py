@@ -35,6 +35,13 @@ _SELECT_KEYS: LiteralString = "SELECT owner, facts.key, id, valid_from " + _FROM
 _END: LiteralString = "CASE WHEN valid_from > ? THEN valid_from ELSE ? END"
 """The end of a fact whose successor begins at a time that is given twice: not before its begin."""
 
+_OF_FACTS: LiteralString = (
+    "SELECT conversations.key FROM conversations JOIN fact_owners "
+    "ON fact_owners.tenant = conversations.tenant "
+    'AND fact_owners."user" = conversations."user" WHERE fact_owners.key = ?'
+)
+"""The conversations whose extractors know the facts of an owner."""
+
 _OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
 
@@ -421,19 +428,18 @@ def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -
 
 
 def _erase(connection: Connection, owner_key: int | None, rows: Sequence[Row]) -> None:
-    """Erase facts with their words, and every pin that may show them; void work that knows them."""
+    """Erase facts with their words, and every pin and error that may quote them; void work that knows them."""
     connection.remove_words("facts_index", [key for (key,) in rows])
     for row in rows:
         connection.execute("DELETE FROM facts WHERE key = ?", row)
     if rows:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
         connection.execute(
-            "UPDATE states SET erasures = erasures + 1 WHERE conversation IN ("
-            "SELECT conversations.key FROM conversations JOIN fact_owners "
-            "ON fact_owners.tenant = conversations.tenant "
-            'AND fact_owners."user" = conversations."user" WHERE fact_owners.key = ?)',
+            f"UPDATE states SET erasures = erasures + 1 WHERE conversation IN ({_OF_FACTS})",  # noqa: S608 - a constant
             (owner_key,),
         )
+        assert owner_key is not None
+        states.clear_error_texts(connection, owner_key, conversations=_OF_FACTS)
 
 
 def _key(connection: Connection, owner: Owner) -> int | None:

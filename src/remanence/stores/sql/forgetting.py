@@ -8,9 +8,7 @@ from remanence.stores import transitions
 from remanence.stores.rows import encode_content
 from remanence.stores.sql import facts, segments, states, tape, vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import Erased, Erasure, Failure, MemoryState, Message
-
-_ERROR_TEXTS = "an error text that was forgotten"
+from remanence.types import Erased, Erasure, MemoryState, Message
 
 
 def forget(
@@ -26,16 +24,13 @@ def forget(
     segments.erase(connection, key, erasure.segments)
     left = vectors.count(connection, key)
     _recount(connection, key)
-    after = _without_texts(tape.with_sums(connection, after))
+    after = tape.with_sums(connection, after)
     for segment in erasure.remade:
         segments.add(connection, after, segment)
     if after.owner is not None:
         facts.erase(connection, after.ref, after.owner, erasure)
-    connection.execute(  # texts of errors may quote a message
-        "UPDATE journal SET detail = ? WHERE conversation = ? "
-        "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",
-        (_ERROR_TEXTS, key),
-    )
+    states.clear_error_texts(connection, key)
+    after = _without_errors(connection, after)
     detail = (
         f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
         f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
@@ -90,15 +85,13 @@ def _recount(connection: Connection, conversation: int) -> None:
     )
 
 
-def _without_texts(state: MemoryState) -> MemoryState:
-    """Return the state without texts of errors."""
+def _without_errors(connection: Connection, state: MemoryState) -> MemoryState:
+    """Return the state with the failures as they were written without their texts."""
+    written = states.by_key(connection, state.key)
+    assert written is not None
     return replace(
         state,
-        observe_failure=_without_text(state.observe_failure),
-        reflect_failure=_without_text(state.reflect_failure),
-        facts_failure=_without_text(state.facts_failure),
+        observe_failure=written.observe_failure,
+        reflect_failure=written.reflect_failure,
+        facts_failure=written.facts_failure,
     )
-
-
-def _without_text(failure: Failure | None) -> Failure | None:
-    return None if failure is None else replace(failure, message=_ERROR_TEXTS)

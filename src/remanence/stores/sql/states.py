@@ -1,6 +1,7 @@
 """States of conversations: reads, writes, the log and leases."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
 
@@ -9,6 +10,7 @@ from remanence.stores.rows import (
     NO_LIMIT,
     STATE_COLUMNS,
     STEPS,
+    encode_failure,
     encode_instant,
     state_from_row,
 )
@@ -16,6 +18,7 @@ from remanence.stores.sql import events
 from remanence.stores.sql.connection import Connection
 from remanence.types import BudgetState, ConversationRef, EventValue, LogEntry, LogKind, MemoryState
 
+_ERASED = "an error text that was forgotten"
 _SELECT: LiteralString = (
     f"SELECT {STATE_COLUMNS} FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
 )
@@ -76,6 +79,33 @@ def write(
         (kind, encode_instant(at), detail, state.key),
     )
     events.add(connection, kind, at, data, about=state.ref, user=state.user)
+
+
+def clear_error_texts(
+    connection: Connection, key: int, *, conversations: LiteralString = "?"
+) -> None:
+    """Clear the texts of errors, which may quote what was erased, in log and state.
+
+    *conversations* is a query for their keys by *key*, by default that of one conversation.
+    """
+    connection.execute(
+        f"UPDATE journal SET detail = ? WHERE conversation IN ({conversations}) "  # noqa: S608 - a constant
+        "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",
+        (_ERASED, key),
+    )
+    rows = connection.execute(
+        f"{_SELECT}WHERE conversation IN ({conversations}) "
+        "AND coalesce(observe_failure, reflect_failure, facts_failure) IS NOT NULL",
+        (key,),
+    ).fetchall()
+    for state in map(state_from_row, rows):
+        failures = (state.observe_failure, state.reflect_failure, state.facts_failure)
+        cleared = (f and encode_failure(replace(f, message=_ERASED)) for f in failures)
+        connection.execute(
+            "UPDATE states SET (observe_failure, reflect_failure, facts_failure) = (?, ?, ?) "
+            "WHERE conversation = ?",
+            (*cleared, state.key),
+        )
 
 
 def log(
