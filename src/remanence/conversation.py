@@ -30,6 +30,7 @@ from remanence.forgetting import (
     conversations_of,
     delete_conversation,
     find_mentions,
+    finish_forgetting,
     forget_messages,
 )
 from remanence.pacing import FOREGROUND, Pacer
@@ -447,6 +448,7 @@ class Conversation:
         if self._runtime.indexer is not None:
             await self._runtime.indexer.settle()
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
+            await finish_forgetting(self._runtime, self.ref, blocks)
             await self.export_blocks(blocks)
             if self._runtime.policy.reflect_at_end:
                 reflections = await self.reflections()

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator, Sequence
 
+from remanence.archive.blocks import BlockStore
 from remanence.engine.forgetting import Forgetting, facts_to_erase
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
@@ -129,6 +130,17 @@ async def find_mentions(
         messages=tuple(messages),
         facts=tuple(sorted(with_superseded(facts, named))),
     )
+
+
+async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: BlockStore) -> None:
+    """Remove blocks that a call of `forget` left when its process was killed."""
+    state = await runtime.store.state(ref)
+    if state is None or not state.erasures:
+        return
+    places = {m.seq async for m in read_tape(runtime, ref) if m.kind == "forgotten"}
+    segments = await runtime.store.segments(ref, live=False)
+    if places:
+        await blocks.forget(ref.id, places, (), keep=[segment.id for segment in segments])
 
 
 async def delete_conversation(

@@ -1,5 +1,6 @@
 """The parts of an open memory, shared by its conversations."""
 
+import contextlib
 import functools
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
-from remanence.errors import Closed, StoreUnavailable
+from remanence.errors import Closed, RemanenceError, StoreUnavailable
 from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.observers.process_pool import ProcessPool
@@ -97,12 +98,19 @@ class Runtime:
 
     def start(self) -> None:
         """Start the background work."""
+        if not self.read_only:
+            self.background.spawn("scrub", self._finish_erasure)
         self.ledger.start(self.background)
         self.engine.start(self.background)
         if self.indexer is not None:
             self.indexer.start(self.background)
         if self.daily is not None and self.settings.workers:
             self.background.spawn("daily", self.daily.keep_up)
+
+    async def _finish_erasure(self) -> None:
+        """Erase the bytes that a call of `forget` left when its process was killed."""
+        with contextlib.suppress(RemanenceError):  # in use: `check` names it, the next one does it
+            await self.store.scrub(if_due=True)
 
     async def stop(self) -> None:
         """Stop the background work; steps in progress have some time to finish."""

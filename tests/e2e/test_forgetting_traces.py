@@ -1,12 +1,15 @@
 """Forgetting of what a message left elsewhere: facts, notes of other messages, errors, files."""
 
+import asyncio
+import contextlib
 import json
 import unicodedata
 from pathlib import Path
 
+import apsw
 import pytest
 
-from remanence import Memory, Message, memory_tools
+from remanence import Memory, Message, Settings, memory_tools
 from remanence.errors import InvalidArgument
 from remanence.protocols import ModelRequest
 from remanence.types import FilePart, TextPart, ToolCallPart
@@ -208,3 +211,47 @@ async def test_errors_of_other_conversations_that_quote_a_fact_are_cleared(
         assert failure.message == "an error text that was forgotten"
         assert "Rua Augusta" not in (await friday.log())[-1].detail
     assert ("Rua Augusta" in content_of(tmp_path)) == (erase == "fact")
+
+
+async def test_a_forget_that_was_killed_is_finished_by_the_next_process(
+    url: str, tmp_path: Path
+) -> None:
+    settings = Settings(url=url, blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(
+            Message.user("I live in Quxstreet 77.", id="m1"), Message.user("I like tea.", id="m2")
+        )
+        await chat.end()
+        blocks = tmp_path / "blocks" / "c.jsonl"
+        left = await asyncio.to_thread(blocks.read_bytes)
+        await chat.forget("m1")
+        await asyncio.to_thread(blocks.write_bytes, left)  # as if it had been killed before
+
+    with contextlib.closing(apsw.Connection(str(tmp_path / "memory.db"))) as database:
+        database.execute("INSERT INTO chores (name, subject) VALUES ('scrub', 0)")
+    async with Memory.open(settings=settings, read_only=True) as memory:
+        assert any("interrupted" in problem.what for problem in await memory.check())
+    async with Memory.open(settings=settings) as memory:
+        async with asyncio.timeout(5):
+            while any("interrupted" in p.what for p in await memory.check()):  # noqa: ASYNC110 - known to the file alone
+                await asyncio.sleep(0)
+        await memory.conversation("c", user="ana").end()
+
+    assert "Quxstreet" not in content_of(tmp_path)
+
+
+async def test_unfinished_lines_and_files_of_blocks_go_too(tmp_path: Path) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.user("I live in Quxstreet 77.", id="m1"))
+        await chat.end()
+        blocks = tmp_path / "c.jsonl"
+        line = await asyncio.to_thread(blocks.read_bytes)
+        await asyncio.to_thread(blocks.write_bytes, line + line[:-20] + b"\n")
+        await asyncio.to_thread((tmp_path / "c.jsonl.new").write_bytes, line)
+        receipt = await chat.forget("m1")
+
+    assert receipt.files == (str(blocks),)
+    assert "Quxstreet" not in content_of(tmp_path)

@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from remanence.files import append_line, in_thread, make_directory, remove, safe_name, write_whole
+from remanence.files import (
+    UNFINISHED,
+    append_line,
+    in_thread,
+    make_directory,
+    remove,
+    safe_name,
+    write_whole,
+)
 from remanence.types import Segment
 
 Tier: TypeAlias = Literal["session", "cross-session"]
@@ -141,23 +149,43 @@ class BlockStore:
         """Delete a session, also from the cross-session blocks; return false if there is none."""
         own, *others = (*self._session_files(session_id), self._cross_session_file)
         with _WRITING:
+            for file in (own, *others):
+                remove(file.with_name(file.name + UNFINISHED))
             is_removed = remove(own)
-            return sum(_remove_blocks(file, session_id) for file in others) > 0 or is_removed
+            gone = [_remove_blocks(file, session_id, is_erasure=True) for file in others]
+            return sum(gone) > 0 or is_removed
 
     @in_thread
     def forget(
-        self, session_id: str, seqs: AbstractSet[int], segment_ids: Sequence[str]
+        self,
+        session_id: str,
+        seqs: AbstractSet[int],
+        segment_ids: Sequence[str],
+        *,
+        keep: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """Remove the blocks of segments, and all that cover a message; return the changed files."""
+        """Remove the blocks of segments, and all that cover a message; return the changed files.
+
+        Those of the segments *keep* stay. Lines that are no blocks and may be the session's, and
+        files that were not finished, go too.
+        """
+        kept = tuple(_digest(session_id, segment_id) for segment_id in keep)
         endings = tuple(_digest(session_id, segment_id) for segment_id in segment_ids)
 
         def goes(block: Block) -> bool:
             first, last = block.source_message_range
-            return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
+            covers = any(first < seq <= last for seq in seqs) and not block.id.endswith(kept)
+            return covers or block.id.endswith(endings)
 
         files = sorted([*self._session_files(session_id), self._cross_session_file])
         with _WRITING:
-            return tuple(str(file) for file in files if _remove_blocks(file, session_id, goes))
+            for file in files:
+                remove(file.with_name(file.name + UNFINISHED))
+            return tuple(
+                str(file)
+                for file in files
+                if _remove_blocks(file, session_id, goes, is_erasure=True)
+            )
 
     def _append(self, blocks: Sequence[Block]) -> None:
         make_directory(self._directory)
@@ -193,16 +221,30 @@ def _remove_blocks(
     goes: Callable[[Block], bool] = lambda _: True,
     *,
     keep_last: int = 0,
+    is_erasure: bool = False,
 ) -> int:
-    """Remove a session's blocks from a file but the newest *keep_last*; return their number."""
+    """Remove a session's blocks from a file but the newest *keep_last*; return their number.
+
+    An erasure also removes lines that are no blocks, as a write that was cut short leaves them,
+    unless they name another session.
+    """
     lines = _lines(file)
     blocks = [(number, _decode(line)) for number, line in enumerate(lines)]
     found = [n for n, block in blocks if block and block.session_id == session_id and goes(block)]
     gone = set(found[: max(0, len(found) - keep_last)])
+    if is_erasure:
+        torn = (n for n, block in blocks if block is None)
+        gone |= {n for n in torn if _may_be_of(session_id, lines[n])}
     if gone:
         kept = [line for number, line in enumerate(lines) if number not in gone]
         write_whole(file, b"".join(line + b"\n" for line in kept))
     return len(gone)
+
+
+def _may_be_of(session_id: str, line: bytes) -> bool:
+    _, _, rest = line.partition(b'"sessionId": "')
+    name = json.dumps(session_id, ensure_ascii=False)[1:].encode("utf-8", "backslashreplace")
+    return not rest or rest.startswith(name) or name.startswith(rest)
 
 
 def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Block:

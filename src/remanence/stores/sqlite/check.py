@@ -19,7 +19,7 @@ def check(connection: Connection) -> tuple[Problem, ...]:
         problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
         for table, rowid, parent, _ in rows
     ]
-    return (*orphans, *inconsistencies(connection), *_index(connection))
+    return (*orphans, *inconsistencies(connection), *_index(connection), *_bytes(connection))
 
 
 def _damage(connection: Connection) -> Iterator[Problem]:
@@ -40,3 +40,13 @@ def _index(connection: Connection) -> Iterator[Problem]:
     ).get
     if orphans:
         yield problem(None, f"the text index has {orphans} orphaned texts")
+
+
+def _bytes(connection: Connection) -> Iterator[Problem]:
+    if connection.execute("SELECT 1 FROM chores WHERE name = 'scrub'").get:
+        yield Problem(
+            conversation=None,
+            level="warning",
+            what="an erasure was interrupted: bytes of erased rows may be in the files",
+            remedy="open the memory for writing while no other process reads from the file",
+        )
