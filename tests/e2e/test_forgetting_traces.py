@@ -13,6 +13,7 @@ from remanence import Memory, Message, Settings, memory_tools
 from remanence.errors import InvalidArgument
 from remanence.protocols import ModelRequest
 from remanence.types import FilePart, TextPart, ToolCallPart
+from remanence.types.receipt import chain, digest
 
 
 @pytest.fixture
@@ -255,3 +256,30 @@ async def test_unfinished_lines_and_files_of_blocks_go_too(tmp_path: Path) -> No
 
     assert receipt.files == (str(blocks),)
     assert "Quxstreet" not in content_of(tmp_path)
+
+
+TAMPERED = [
+    "UPDATE messages SET content = replace(content, '10 EUR', '9999 EUR'), digest = ? WHERE id = 'a'",
+    "UPDATE messages SET content = '\"I agree to pay\"', kind = 'message' WHERE id = 'z' AND ? > ''",
+    "UPDATE messages SET content = '\"I agree to pay\"' WHERE id = 'z' AND ? > ''",
+    "UPDATE messages SET kind = 'memory' WHERE id = 'a' AND ? > ''",
+]
+
+
+@pytest.mark.parametrize("statement", TAMPERED)
+async def test_the_chain_of_a_receipt_shows_what_was_changed_later(
+    url: str, tmp_path: Path, statement: str
+) -> None:
+    async with Memory.open(url) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.user("pay 10 EUR to Bob", id="a"), Message.user("x", id="z"))
+        receipt = await chat.forget("z")
+        messages = await chat.messages()
+        assert chain(messages) == receipt.kept
+
+    with contextlib.closing(apsw.Connection(str(tmp_path / "memory.db"))) as database:
+        database.execute(statement, (digest(messages[0], ""),))
+    async with Memory.open(url) as memory:
+        assert chain(await memory.conversation("c", user="ana").messages()) != receipt.kept
+        problems = [p.what for p in await memory.check() if p.level == "error"]
+    assert len(problems) == ("digest" in statement or "kind = 'message'" in statement)

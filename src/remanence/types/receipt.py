@@ -91,14 +91,22 @@ def digest(message: Message, salt: str) -> str:
 
 
 def chain(messages: Iterable[Message]) -> str:
-    """Return a hash of the messages in order, each link of which covers all before it."""
+    """Return a hash of the messages in order, each link of which covers all before it.
+
+    The `digest` of a message counts only if it is a tombstone, and says nothing.
+    """
     link = ""
     for message in messages:
-        content = message.digest or digest(message, "")
-        link = _sha256(
-            link, message.seq, message.id, message.role, str(message.created_at), content
-        )
+        content = (_is_tombstone(message) and message.digest) or digest(message, "")
+        fields = (message.seq, message.id, message.role, message.kind, str(message.created_at))
+        link = _sha256(link, *fields, content)
     return link
+
+
+def _is_tombstone(message: Message) -> bool:
+    return message.kind == "forgotten" and message == tombstone(message, "").replace(
+        digest=message.digest
+    )
 
 
 def tombstone(message: Message, salt: str) -> Message:

@@ -78,6 +78,10 @@ _FAULTS: dict[str, LiteralString] = {
         "ON tape.conversation = accounts.conversation AND seq = at "
         "WHERE account != coalesce(sum_tokens, 0)"
     ),
+    "message {} has the digest of a forgotten one, and is none": (
+        "SELECT tenant, conversations.id, seq FROM messages JOIN conversations "
+        "ON conversations.key = conversation WHERE digest IS NOT NULL AND kind != 'forgotten'"
+    ),
 }
 """Contradictions, and the statements that find them."""
 
