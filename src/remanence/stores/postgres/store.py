@@ -32,11 +32,14 @@ _TRIES = 5
 _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
 _POLL_SECONDS = 0.1
 _VACUUM = (
-    "VACUUM conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
+    "VACUUM (ANALYZE) conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
     "facts_index, facts_pins, fact_repetitions, vectors, fact_vectors, model_calls, turns, events, "
     "procrastinate_jobs"
 )
-"""Without names it would take up tables of other applications, too."""
+"""Without names it would take up tables of other applications, too.
+
+The planner's statistics quote values of the rows, so they are made anew.
+"""
 
 _KEY_LOCK = 1919249762
 """Shared by those who take keys of segments and facts: see the migration `key_order`."""
