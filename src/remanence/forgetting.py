@@ -1,5 +1,6 @@
 """Forgetting across the parts of an open memory: tape, vectors elsewhere, blocks, daily notes."""
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Sequence
 
@@ -7,6 +8,7 @@ from remanence.archive.blocks import BlockStore
 from remanence.engine.forgetting import Forgetting, facts_to_erase
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
+from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
 from remanence.types import ConversationRef, Fact, ForgottenMessage, Hit, Message, Owner, Receipt
@@ -15,6 +17,7 @@ from remanence.types.receipt import chain, digest
 PAGE = 500
 MIN_TRACE = 8
 """Characters of a text that is looked for in files of people: shorter ones are everywhere."""
+_NUMBER = re.compile(r"\d[\d ./()-]+\d")  # of several groups, such as of a phone
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -72,8 +75,10 @@ async def forget_messages(
         files = await blocks.forget(ref.id, places, erasure.segments)
     still_in: tuple[str, ...] = ()
     if owner is not None and runtime.daily is not None:  # files of people, which are left alone
-        gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
-        sought = [text for text in gone if len(text) >= MIN_TRACE]
+        gone = [*map(everything_in, messages), *(f.summary for f in known if f.id in erasure.facts)]
+        values = [literal.text for text in gone for literal in find_literals(text)]
+        values += [number for text in gone for number in _NUMBER.findall(text)]
+        sought = [t for t in (*gone, *values) if len(plain_text(t)) >= MIN_TRACE]
         still_in = await runtime.daily.find(sought, owner)
     await runtime.store.scrub()
     runtime.engine.signal(ref)

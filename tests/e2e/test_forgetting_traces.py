@@ -283,3 +283,24 @@ async def test_the_chain_of_a_receipt_shows_what_was_changed_later(
         assert chain(await memory.conversation("c", user="ana").messages()) != receipt.kept
         problems = [p.what for p in await memory.check() if p.level == "error"]
     assert len(problems) == ("digest" in statement or "kind = 'message'" in statement)
+
+
+async def test_a_receipt_names_daily_notes_with_a_value_of_the_message(
+    url: str, tmp_path: Path
+) -> None:
+    settings = Settings(url=url, daily_directory=str(tmp_path / "days"))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(
+            Message.user("My number is 555-0199, call me after six.", id="m1"),
+            Message.user("Frau Müller wohnt in Köln.", id="m2"),
+            Message.user("I like tea with milk.", id="m3"),
+        )
+        await memory.note("Ana's phone number is 555-0199", user="ana")
+        day = await memory.note(
+            unicodedata.normalize("NFD", "Frau Müller wohnt in Köln."), user="ana"
+        )
+
+        found = [(await chat.forget(id_)).still_in for id_ in ("m1", "m2", "m3")]
+
+    assert found == [(str(day),), (str(day),), ()]

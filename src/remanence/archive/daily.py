@@ -32,6 +32,7 @@ from remanence.files import (
     write_whole,
 )
 from remanence.notes import render_notes
+from remanence.notes.plain_text import plain_text
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft
 from remanence.policy.policy import Policy
@@ -112,10 +113,10 @@ class DailyNotes:
     @in_thread
     def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
         """Return the files of a user, archived ones too, that have one of the texts."""
-        sought = [" ".join(text.casefold().split()) for text in texts]
+        sought = [plain_text(text) for text in texts]
         found = []
         for file in self._files(owner):
-            content = " ".join((_read(file) or "").casefold().split())
+            content = plain_text(_read(file) or "")
             if any(text in content for text in sought):
                 found.append(str(file))
         return tuple(found)
