@@ -197,7 +197,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     files += await _forget_outside(runtime, owner, refs, facts)
     await runtime.store.scrub()
     return Receipt(
-        erased=True,
+        erased=bool(refs or facts or files),
         at=runtime.clock.now(),
         conversations=tuple(ref.id for ref in refs),
         messages=tuple(messages),

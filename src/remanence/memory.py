@@ -379,8 +379,9 @@ class Memory:
     async def forget_user(self, user: str, *, tenant: str = "default") -> Receipt:
         """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger.
 
-        When it returns, no byte of them is left in the database's files. Of a user of whom nothing
-        is kept the receipt is empty.
+        When it returns, no byte of them is left in the database's files. Of a user of whom there
+        was no conversation, fact or file the receipt is empty, with `erased=False`; a name in the
+        ledger or in events is erased all the same.
 
         Raises:
             StoreUnavailable: another process kept a file in use; the user is erased from the

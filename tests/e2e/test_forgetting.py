@@ -646,6 +646,20 @@ async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> No
         assert await memory.check() == ()
 
 
+async def test_an_erasure_of_a_user_says_if_anything_was_found(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await memory.facts.save("Ana lives in Lisbon.", user="ana")
+        elsewhere = memory.conversation("chat", user="ana", tenant="credential-1")
+        await elsewhere.append(Message.user("I live in Lisbon."))
+
+        first = await memory.forget_user("ana")
+        again = await memory.forget_user("ana")
+        there = await memory.forget_user("ana", tenant="credential-1")
+
+    assert (first.erased, again.erased, there.erased) == (True, False, True)
+    assert again.conversations == again.facts == again.files == ()
+
+
 async def test_reflections_whose_sources_are_not_kept_are_noted_anew_from_the_messages(
     path: Path,
 ) -> None:

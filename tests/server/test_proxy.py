@@ -1012,3 +1012,25 @@ async def all_tapes(memory: Memory) -> dict[str, list[str]]:
         conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
         tapes[state.ref.id] = [message.text for message in await conversation.messages()]
     return tapes
+
+
+async def test_users_who_begin_with_the_same_text_are_recognised_apart(
+    memory: Memory, upstream: ModelServer
+) -> None:
+    async with served(create_app(memory, openai_url=upstream.url, recognize=True)) as proxy:
+        for user in ("ana", "bob", ""):
+            history = [{"role": "user", "content": "Hi"}]
+            for text in ("Hello.", "It is B42."):
+                upstream.script(Reply(text))
+                body = {"model": "gpt-5", "messages": history}
+                headers = KEY | ({"x-remanence-user": user} if user else {})
+                path = "openai/v1/chat/completions"
+                response = await proxy.http.post(path, json=body, headers=headers)
+                assert response.headers["x-remanence-memory"] == "on"
+                history += [
+                    {"role": "assistant", "content": text},
+                    {"role": "user", "content": "Which gate?"},
+                ]
+
+    tapes = {state.user: state.last_seq for state in await memory.conversations()}
+    assert tapes == {"ana": 4, "bob": 4, None: 4}

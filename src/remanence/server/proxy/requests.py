@@ -1,6 +1,7 @@
 """Requests of clients, rewritten by the memory of their conversations."""
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -38,6 +39,8 @@ _SIDE_TOKENS: Final = 16
 """Clients that ask for so few tokens try a key or a model."""
 
 _KEPT: Final = 10_000
+
+_USER_DIGITS: Final = 16
 
 _WARN_EVERY: Final = timedelta(minutes=1)
 
@@ -141,6 +144,9 @@ class Requests:
         # Conversations that begin alike are branches of one name, as an edited history is.
         begin = [units[0].message]
         name = name_of(headers, conversation or f"begins-{next(chain(begin))}", tenant)
+        if conversation is None and name.user is not None:  # others may begin in the same words
+            of_user = hashlib.sha256(name.user.encode()).hexdigest()[:_USER_DIGITS]
+            name = replace(name, conversation=f"{name.conversation}-{of_user}")
         if whole < len(own):
             units = read_units(api, own, await self._items.read(name, api))
         messages = [unit.message for unit in units]
