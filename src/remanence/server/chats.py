@@ -73,13 +73,13 @@ class Chats:
 def _tools_of(conversation: Conversation, user: str | None, *, may_erase: bool) -> tuple[Tool, ...]:
     """Return the tools of a chat; erasures by them are audited."""
     return tuple(
-        _audited(tool, conversation.ref, user) if tool.name == _FORGET else tool
+        _with_audit(tool, conversation.ref, user) if tool.name == _FORGET else tool
         for tool in memory_tools(conversation)
         if may_erase or tool.name != _FORGET
     )
 
 
-def _audited(tool: Tool, ref: ConversationRef, user: str | None) -> Tool:
+def _with_audit(tool: Tool, ref: ConversationRef, user: str | None) -> Tool:
     async def handler(given: JsonObject) -> str:
         if given.get("query"):  # which erases nothing
             return await tool.handler(given)
