@@ -27,6 +27,7 @@ async def fork(store: Store, state: MemoryState, last_seq: int) -> MemoryState:
     """Fork to `OTHER`, without rivals; the database agrees with itself."""
     forked = expect_state(await store.fork(state, OTHER, last_seq=last_seq, at=at(90)))
     assert forked == await store.state(OTHER)
+    await store.scrub()
     assert await store.check() == ()
     return forked
 

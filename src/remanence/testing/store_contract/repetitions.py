@@ -108,6 +108,7 @@ class RepetitionContract(Handles):
         await store.delete(OTHER)
         assert await store.facts(ANA, history=True) == ()
         assert await store.repetitions(ANA) == ()
+        await store.scrub()
         assert await store.check() == ()
 
     async def test_a_repetition_goes_with_its_conversation(self, store: Store) -> None:
