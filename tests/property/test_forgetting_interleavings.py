@@ -180,6 +180,7 @@ def test_nothing_that_ends_late_brings_a_forgotten_message_back(
             state = await store.state(REF)
             if state is not None:
                 check_tiling(state, await store.segments(REF, live=True))
+            await store.scrub()
             assert await store.check() == ()
         finally:
             await store.close()

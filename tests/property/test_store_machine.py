@@ -91,6 +91,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores = [self.run(self.opened(number)) for number in (0, 1)]
 
     def teardown(self) -> None:
+        self.run(self.stores[0].scrub())
         problems = self.run(self.stores[0].check())
         for store in self.stores:
             self.run(store.close())
