@@ -1,7 +1,6 @@
 """The models of a chat: a call and its answer, adapters for each kind of model, opening by name."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
@@ -18,7 +17,7 @@ from remanence.providers import (
     open_provider_model,
 )
 from remanence.providers.fallback import FallbackModel
-from remanence.providers.layer import Layer, Pieces
+from remanence.providers.layer import Layer, Pieces, pieces_of
 from remanence.providers.prompts import cache_key, render_context
 from remanence.providers.requests import ProviderAnswer, ProviderRequest
 from remanence.providers.spec import first_provider, parse_spec, split_names
@@ -138,23 +137,16 @@ class PromptedModel(ChatLayer):
             conversation=request.conversation,
             user=request.user,
         )
-        async with aclosing(self._call(prompt)) as pieces:
+        in_pieces = streaming and isinstance(self._model, FunctionModel)
+        async with pieces_of(self._model, prompt, streaming=in_pieces) as pieces:
             async for piece in pieces:
-                if isinstance(piece, ModelAnswer):
-                    content = (TextPart(text=piece.text),)
-                    yield ChatAnswer(content=content, complete=piece.complete, usage=piece.usage)
-                elif streaming:
+                if not isinstance(piece, ModelAnswer):
                     yield piece
-
-    async def _call(self, prompt: ModelRequest) -> Pieces[ModelAnswer]:
-        if isinstance(self._model, FunctionModel):
-            async with aclosing(self._model.stream(prompt)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        else:
-            answer = await self._model.complete(prompt)
-            yield answer.text
-            yield answer
+                    continue
+                if streaming and not in_pieces:
+                    yield piece.text
+                content = (TextPart(text=piece.text),)
+                yield ChatAnswer(content=content, complete=piece.complete, usage=piece.usage)
 
 
 ChatSource: TypeAlias = "str | ChatModel | Model | ModelFunction | Sequence[ChatSource]"

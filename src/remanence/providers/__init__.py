@@ -58,10 +58,11 @@ def open_model(
     """Open a model.
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
-    `openai:model@http://host/v1`), an async function that returns a text for a request, or yields its pieces, a `Model`, which
-    is returned unchanged, or several of these, tried in order; names of several may also be one
-    text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base URLs come from the
-    provider's own environment variables. *wrap* puts a layer around each model, inside retries.
+    `openai:model@http://host/v1`), an async function that returns a text for a request or yields
+    its pieces, a `Model`, which is returned unchanged, or several of these, tried in order; names
+    of several may also be one text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base
+    URLs come from the provider's own environment variables. *wrap* puts a layer around each model,
+    inside retries.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
-from remanence.providers.layer import Pieces
+from remanence.providers.layer import Layer, Pieces
 from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.providers.requests import Tokens
@@ -26,7 +26,7 @@ ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str] | AsyncIterat
 EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
-class FunctionModel:
+class FunctionModel(Layer[ModelRequest, ModelAnswer]):
     """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
 
     def __init__(self, function: ModelFunction, *, clock: Clock, timeout_seconds: float) -> None:
@@ -35,24 +35,19 @@ class FunctionModel:
         self._clock = clock
         self._timeout_seconds = timeout_seconds
 
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        *_, answer = [piece async for piece in self.stream(request)]
-        assert isinstance(answer, ModelAnswer), "a call ends with its answer or an error"
-        return answer
-
-    async def stream(self, request: ModelRequest) -> Pieces[ModelAnswer]:
-        """Yield the pieces of the text as the function yields them, then the answer."""
+    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
         call = Call(self.name, request, self._clock)
         deadline = asyncio.get_running_loop().time() + self._timeout_seconds
-        pieces: list[str] = []
+        parts: list[str] = []
         length = 0
         async with aclosing(self._texts(request)) as texts:
             while isinstance(piece := await self._next(texts, deadline), str):
                 length += len(piece)
                 self._check_length(length)
-                pieces.append(piece)
-                yield piece
-        text = "".join(pieces)
+                parts.append(piece)
+                if streaming:
+                    yield piece
+        text = "".join(parts)
         stable, prompt = count_tokens(request.stable), count_tokens(request.prompt)
         tokens = Tokens(input_tokens=stable + prompt, output_tokens=count_tokens(text))
         if not text.strip():
