@@ -28,7 +28,7 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 
 
 def plain_text(text: str) -> str:
-    """Return a text in small letters on one line, without accents, vowel marks and format characters.
+    """Return a text in small letters on one line, without accents, vowel marks and format signs.
 
     Equal for texts that differ only in Unicode's forms, in typographic signs and in white space.
     """

@@ -1,4 +1,4 @@
-"""Terms of a text in any script that may betray what it says: no small words, no phrases of form."""
+"""Content words of a text in any script, by which a repetition of it is found."""
 
 import re
 from functools import cache

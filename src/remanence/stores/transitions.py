@@ -221,7 +221,7 @@ def after_fork(
 
 
 def _tiles(segments: Iterable[Segment], *, last_seq: int, end: int) -> list[Segment]:
-    """Return segments, one behind the other from the first message on, that end at *last_seq* or before.
+    """Return segments that end at *last_seq* or before, without gaps from the first message on.
 
     Reflections end at *end* or before, and come first. Live segments precede superseded ones.
     """

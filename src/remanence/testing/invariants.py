@@ -59,8 +59,9 @@ def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = Fal
     """P3: *later* starts with the cached prefix of *earlier*, if both have the same notes.
 
     If *later* has more observations, its notes start with those of *earlier*. Facts are the same as
-    long as the reflections are, and those of the conversation itself follow the reflections. Set *facts_renewed* where they may change: after a pause in which
-    the prompt cache expired, an erasure, or another user's name.
+    long as the reflections are, and those of the conversation itself follow the reflections. Set
+    *facts_renewed* where they may change: after a pause in which the prompt cache expired, an
+    erasure, or another user's name.
     """
     before = [block.segment_id for block in earlier.system if block.segment_id]
     after = [block.segment_id for block in later.system if block.segment_id]

@@ -125,13 +125,13 @@ def _passages_of_text(
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
             and not (is_dependent(scores) and answered is None)
         )
-        is_doubtful = standing or whole.is_borrowed(sentence)
-        frame = whole.frame(number) if is_user and is_doubtful else ""
-        context = lead
-        if frame:
-            standing, lays_down = False, False
-            framed = tuple(words(frame, message_vocabulary, opens=True))
-            context = framed if len(framed) <= MAX_LABEL_WORDS else lead
+        is_doubtful = is_user and (standing or whole.is_borrowed(sentence))
+        frame = whole.frame(number) if is_doubtful else ""
+        context, is_framed = lead, bool(frame)
+        if is_framed:
+            standing, lays_down, quoted = False, False, True
+            opening = tuple(words(frame, message_vocabulary, opens=True))
+            context = opening if len(opening) <= MAX_LABEL_WORDS else lead
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
         spans = [sentence] if is_whole else clauses(text, sentence)
@@ -153,7 +153,7 @@ def _passages_of_text(
                     parts,
                     names,
                     vocabulary,
-                    whole=rule or lays_down or is_of_agent or bool(frame),
+                    whole=rule or lays_down or is_of_agent or is_framed,
                     caption=caption,
                 ),
                 vocabulary=vocabulary,
@@ -161,8 +161,8 @@ def _passages_of_text(
                 clause=place,
                 is_question=asks and clause.end + 8 > sentence.end,
                 is_caption=caption,
-                is_quoted=quoted or bool(frame),
-                is_framed=bool(frame),
+                is_quoted=quoted,
+                is_framed=is_framed,
                 is_item=whole.is_item(sentence),
                 is_rule=rule,
                 is_standing=standing,
@@ -175,7 +175,7 @@ def _passages_of_text(
                 reply_to=reply_to,
                 dates=inside,
                 scores=scores,
-                tag="Fact" if quoted or frame or (asks and not standing) else tag_of(scores),
+                tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
             )
 
 

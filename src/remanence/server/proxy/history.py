@@ -52,8 +52,8 @@ class ConversationErased(Exception):
     """A conversation that was deleted, or made to forget, while the model answered."""
 
 
-class Life(NamedTuple):
-    """A tape until its conversation is deleted, as its key shows, or made to forget."""
+class TapeVersion(NamedTuple):
+    """The tape of a conversation until it is deleted, as its key shows, or made to forget."""
 
     tape: str
     key: int
@@ -72,7 +72,7 @@ class Stored:
     last_seq: int
     length: int
     not_on_tape: frozenset[int]
-    life: Life
+    version: TapeVersion
 
 
 class _Tape(NamedTuple):
@@ -131,15 +131,15 @@ class Histories:
         *,
         branch: bool = True,
         whole: bool = True,
-        life: Life | None = None,
+        version: TapeVersion | None = None,
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
 
         No two successive *messages* are answers. If they are not *whole*, an answer at their end
-        waits until the model has ended it. With *life* they answer what is on its tape.
+        waits until the model has ended it. With *version* they answer what is on that tape.
 
         Raises:
-            ConversationErased: the *life* of the tape has ended.
+            ConversationErased: the tape is another *version* by now.
             UnknownHistory: it begins like no tape, and *branch* allows no new one then.
             RemanenceError: a message cannot be stored, or the store failed.
         """
@@ -150,8 +150,8 @@ class Histories:
             waits = not whole and messages[-1].role == "assistant"
             length = max(done, len(messages) - waits)
             new = [] if waits and done == len(messages) else _missing(match, messages[:length])
-            if life is not None:
-                await self._require(name, life)
+            if version is not None:
+                await self._require(name, version)
             appended = await tape.conversation.append(*new)
             last_id = (new[-1].id or "") if new else tape.last_id
             for end, end_id in ((done, tape.last_id), (length, last_id)):
@@ -163,7 +163,7 @@ class Histories:
             last_seq=appended[-1].seq if appended else tape.last_seq,
             length=length,
             not_on_tape=not_on_tape,
-            life=await self._life(name, tape.conversation.id),
+            version=await self._version(name, tape.conversation.id),
         )
 
     async def _match(
@@ -245,15 +245,15 @@ class Histories:
         # The first one may be the rest of an answer.
         return _Tape(conversation, last_seq, end[1:] if first else end)
 
-    async def _require(self, name: Name, life: Life) -> None:
-        if not life.key or await self._life(name, life.tape) != life:
+    async def _require(self, name: Name, version: TapeVersion) -> None:
+        if not version.key or await self._version(name, version.tape) != version:
             raise ConversationErased(
-                f"conversation {life.tape!r} was deleted, or made to forget, meanwhile"
+                f"conversation {version.tape!r} was deleted, or made to forget, meanwhile"
             )
 
-    async def _life(self, name: Name, tape: str) -> Life:
+    async def _version(self, name: Name, tape: str) -> TapeVersion:
         state = await self._conversation(name, tape).state()
-        return Life(tape, state.key, state.erasures)
+        return TapeVersion(tape, state.key, state.erasures)
 
 
 def _go_on(

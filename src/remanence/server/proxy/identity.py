@@ -51,8 +51,8 @@ def is_same(stored: Message, resent: Message) -> bool:
     """Compare two messages; an answer may come back with more or less text than was streamed.
 
     It may have lost calls that its client does not make, and a message of the user its images and
-    files, or what its client had put around its text. A forgotten message is that of its role, so that its text does not come back on another
-    tape.
+    files, or what its client had put around its text. A forgotten message is that of its role, so
+    that its text does not come back on another tape.
     """
     if is_equal(stored, resent):
         return True

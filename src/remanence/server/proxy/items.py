@@ -18,9 +18,9 @@ _PAGE: Final = 500
 
 @dataclass(slots=True)
 class _TapeItems:
-    """The items of a tape up to a seq, by id; another *life* has others, as after an erasure."""
+    """The items of a tape up to a seq, by id; another *version* has others, as after an erasure."""
 
-    life: tuple[int, int]
+    version: tuple[int, int]
     last_seq: int = 0
     items: dict[str, JsonObject] = field(default_factory=dict)
 
@@ -47,10 +47,10 @@ class Items:
         state = await tape.state()
         if not state.last_seq:
             return None
-        life = (state.key, state.erasures)
+        version = (state.key, state.erasures)
         known = self._tapes.get(tape.ref)
-        if known is None or known.life != life:
-            known = _TapeItems(life)
+        if known is None or known.version != version:
+            known = _TapeItems(version)
         while new := await tape.messages(after=known.last_seq, limit=_PAGE):
             for one in chain.from_iterable(api.render(message) for message in new):
                 if isinstance(id_ := one.get("id"), str):

@@ -15,7 +15,7 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
-from remanence.server.proxy.history import Histories, Life, Stored, UnknownHistory
+from remanence.server.proxy.history import Histories, Stored, TapeVersion, UnknownHistory
 from remanence.server.proxy.identity import chain
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
@@ -47,12 +47,12 @@ _WARN_EVERY: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation to which the answer will belong, while the tape of its question lives."""
+    """The conversation to which the answer will belong, as long as the tape of its question is the same."""
 
     api: ProxiedAPI
     name: Name
     messages: Sequence[Message]
-    life: Life
+    version: TapeVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Requests:
         self._warned: dict[str, datetime] = {}
         self._histories = Histories(memory)
         self._items = Items(memory)
-        self._volatile: Recent[tuple[str, Life], tuple[int, str]] = Recent(_KEPT)
+        self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_KEPT)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -126,7 +126,7 @@ class Requests:
         before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
         if said and before[-1].role == "assistant":  # as the client began the answer
             said[0] = _go_on(before.pop(), said[0])
-        await self._histories.absorb(turn.name, [*before, *said], life=turn.life)
+        await self._histories.absorb(turn.name, [*before, *said], version=turn.version)
 
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -170,7 +170,7 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(api=api, name=name, messages=messages, life=stored.life),
+            turn=Turn(api=api, name=name, messages=messages, version=stored.version),
         )
 
     def _rewrite(
@@ -230,7 +230,7 @@ class Requests:
         """
         if seq is None:
             return ""
-        of = (stored.conversation.ref.tenant, stored.life)
+        of = (stored.conversation.ref.tenant, stored.version)
         known, text = self._volatile.get(of, (0, ""))
         if known != seq:
             is_last = seq == context.stats.last_seq

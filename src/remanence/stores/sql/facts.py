@@ -428,7 +428,7 @@ def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -
 
 
 def _erase(connection: Connection, owner_key: int | None, rows: Sequence[Row]) -> None:
-    """Erase facts with their words, and every pin and error that may quote them; void work that knows them."""
+    """Erase facts with their words, and pins and errors that may quote them; void work on them."""
     connection.remove_words("facts_index", [key for (key,) in rows])
     for row in rows:
         connection.execute("DELETE FROM facts WHERE key = ?", row)
