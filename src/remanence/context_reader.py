@@ -225,7 +225,8 @@ class ContextReader:
         facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
         choose_own = partial(own_facts_text, facts, snapshot, count_text=count)
         if known is not None:
-            return known, await asyncio.to_thread(choose_own, max_tokens=most - count(known))
+            room = min(most - count(known), most // 2)
+            return known, await asyncio.to_thread(choose_own, max_tokens=room)
         by_hand = render_curated(
             await self._curated_file(owner), max_tokens=most // 2, count_text=count
         )

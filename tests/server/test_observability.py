@@ -108,6 +108,7 @@ async def watch(directory: Path) -> Seen:
         failing = Fail(400, f"the key {{key}} may not ask: {QUESTION}")
         models.script(failing, step)
         options = ("--log-format", "json", "--model", f"openai:mine@{models.url}/v1")
+        options += ("--openai-url", "http://127.0.0.1:9")  # nobody answers there
         variables = {
             "REMANENCE_POLICY__OBSERVE_TOKENS": "200",
             "REMANENCE_OBSERVER_MODEL": f"openai:notes@{models.url}/v1",
@@ -116,6 +117,10 @@ async def watch(directory: Path) -> Seen:
         async with service(directory, *options, **variables) as running, asyncio.timeout(60):
             seen.idle = await scrape(running.http)
             await running.http.post("/v1/conversations/tour/chat", json={"text": QUESTION})
+            turn = {"model": "mine", "messages": [{"role": "user", "content": QUESTION}]}
+            for memory in ("on", "off"):
+                headers = {"x-remanence-memory": memory}
+                await running.http.post("/openai/v1/chat/completions", json=turn, headers=headers)
             await running.http.get("/nowhere/ana")
             await running.http.request("BREW", "/healthz")
             body = {"messages": TURNS}
@@ -148,6 +153,9 @@ def test_a_server_counts_what_it_did_by_cause(seen: Seen) -> None:
     assert total(seen.done, "remanence_steps_failed_total", **failed) >= 1
     assert total(seen.done, "remanence_model_calls_total", gen_ai_request_model="notes") >= 1
     assert total(seen.done, "remanence_chat_failed_total", reason="bad_request") == 1
+    for reason in ("client", "history"):
+        proxied = {"memory": "off", "reason": reason}
+        assert total(seen.done, "remanence_proxy_requests_total", **proxied) == 1
 
 
 @pytest.mark.parametrize(
