@@ -107,8 +107,10 @@ async def watch(directory: Path) -> Seen:
     async with ModelServer().running() as models, served(receiver(seen)) as collector:
         failing = Fail(400, f"the key {{key}} may not ask: {QUESTION}")
         models.script(failing, step)
-        options = ("--log-format", "json", "--model", f"openai:mine@{models.url}/v1")
-        options += ("--openai-url", "http://127.0.0.1:9")  # nobody answers there
+        options = (
+            *("--log-format", "json", "--model", f"openai:mine@{models.url}/v1"),
+            *("--openai-url", "http://127.0.0.1:9"),  # nobody answers there
+        )
         variables = {
             "REMANENCE_POLICY__OBSERVE_TOKENS": "200",
             "REMANENCE_OBSERVER_MODEL": f"openai:notes@{models.url}/v1",
