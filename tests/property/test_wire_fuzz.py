@@ -305,13 +305,14 @@ def plain(content: tuple[Part, ...]) -> list[Any]:  # parts of the same types
 
 
 def named(parts: list[Any], *, texts_alone: bool = False) -> list[Any]:  # as above
-    """Parts with a text in place of what Anthropic does not take, such as an FTP address."""
+    """Parts with a text in place of what Anthropic does not take, as an address that is not HTTP."""
     named_parts: list[Any] = []
     for part in parts:
         if isinstance(part, ToolResultPart):
             named_parts.append(replace(part, content=tuple(named([*part.content]))))
         elif (texts_alone and not isinstance(part, TextPart)) or (
-            isinstance(part, ImagePart | FilePart) and (part.url or "").startswith("ftp:")
+            isinstance(part, ImagePart | FilePart)
+            and (part.url or "").startswith(("ftp:", "data:"))
         ):
             named_parts += replace_media([part])
         else:

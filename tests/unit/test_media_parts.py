@@ -145,6 +145,9 @@ def test_what_a_model_refused_to_say_is_text() -> None:
     (message,) = Message.from_openai_responses([{"role": "assistant", "content": [refusal]}])
 
     assert message.text == "I cannot help with that."
+    assert responses.render("assistant", message.content) == [
+        {"role": "assistant", "content": [refusal]}
+    ]
 
 
 @pytest.mark.parametrize("content", [5, {"type": "input_text"}])

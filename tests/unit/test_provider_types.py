@@ -179,6 +179,7 @@ def test_each_provider_shows_what_it_has_a_form_for() -> None:
         "media_type": "text/plain",
         "data": "a;b\n1;2\n",
     }
+    assert sent("anthropic", MEDIA["image data url"]) == sent("anthropic", image)
     assert sent("openai", image)["image_url"]["url"] == f"data:image/png;base64,{PNG}"
     assert sent("openai", pdf)["file"] == {
         "filename": "a.pdf",

@@ -169,10 +169,11 @@ class Payload(NamedTuple):
 
 
 def payload(part: ImagePart | FilePart) -> Payload | None:
-    """Return the part's payload; None if it has no data."""
-    if part.data is None:
+    """Return the part's payload; None if neither its data nor its URL holds any."""
+    found = split_data_url(part.data or part.url or "")
+    if found is None and part.data is None:
         return None
-    media_type, data = split_data_url(part.data) or Payload(None, part.data)
+    media_type, data = found or Payload(None, part.data or "")
     if "-" in data or "_" in data:
         data = data.translate(_STANDARD_ALPHABET)
     media_type = part.media_type or media_type

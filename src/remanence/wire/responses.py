@@ -189,14 +189,18 @@ def _assistant_items(content: tuple[Part, ...]) -> Iterator[JsonObject]:
             yield from filter(None, map(_assistant_item, parts))
             continue
         texts = [_output_part(part) for part in parts if isinstance(part, TextPart)]
-        status = {"status": "completed", **json.loads(item)}
-        yield {"type": "message", "role": "assistant", **status, "content": texts}
+        fields = json.loads(item)
+        if "id" in fields:
+            fields = {"type": "message", "status": "completed", **fields}
+        yield {"role": "assistant", **fields, "content": texts}
 
 
 def _message_fields(part: Part) -> str | None:
-    """Return the fields of the output message of a text, None if that has no id."""
-    fields = _fields(part, "item") if isinstance(part, TextPart) else {}
-    return dumps(fields) if "id" in fields else None
+    """Return the fields of the output message of a text, None if the text alone says it all."""
+    if not isinstance(part, TextPart):
+        return None
+    fields = _fields(part, "item")
+    return dumps(fields) if "id" in fields or _fields(part, "part") else None
 
 
 def _output_part(part: TextPart) -> JsonObject:
