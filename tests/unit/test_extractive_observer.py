@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
 
 import pytest
+from hypothesis import given, strategies as st
 from tests.builders import count_utf8_tokens, numbered, observe_request
 
+from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver, explain
 from remanence.observers.extractive.observer import extract
+from remanence.observers.extractive.render import render_words, words
 from remanence.observers.extractive.sentences import sentences
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
@@ -317,11 +320,32 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
         "≥ 3 and ≤9",
         "n % 4 // 2",
         "x += 5",
+        "locker A-17#",
+        "code #2580#",
+        "grade A-",
+        "Monday - Tuesday",
+        "§ 12",
+        "25 °C",
+        "<100 €",
+        ".5 mg",
+        "$ 100",
+        "list[int] and List<int>",
+        "src/*",
     ],
 )
 def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
     said = f"We decided to use {value} for the new importer of Greta."
     assert value in _whole(Message.user(said))
+
+
+@given(
+    st.from_regex(
+        r"[#@&§%°$€£<>=+/^]{0,2}[A-Za-z]{1,3}[0-9]{1,4}[#&§%°$€£<>=+/^-]{0,2}", fullmatch=True
+    )
+)
+def test_a_note_keeps_the_signs_before_and_after_a_value(value: str) -> None:
+    said = words(f"the code is {value}.", vocabulary_of("the code"), opens=True)
+    assert value in render_words(tuple(said))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Wording of clauses in notes: whole, or without function words."""
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
 
 _EDGES = re.compile(
-    r"^((?:[^\w$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z])|(?<=\.)\.|\*(?![\w.*/]))*+)"
+    r"^((?:[^\w$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/]))*+)"
     r"(.*(?:[\w%€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
@@ -18,13 +19,15 @@ _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_OPENING = '"“«「『《(（'
-_CLOSING = '"”»」』》)）'
+_OPENING = '"“«「『《(（[{'
+_CLOSING = '"”»」』》)）]}'
 _PAIRS = dict(zip(_OPENING, _CLOSING, strict=True))
 _KEPT_TAIL = f"{_CLOSING},;:%、，"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
-_LOOSE_ENDS = ",;:-–—、， "
+_LOOSE_ENDS = re.compile(r"(?:[,;:–—、，\s]|(?<=\s)-)+$")
+_SIGNS = frozenset("-#@&§*^№‰°′″\\")
+"""Marks that say something, beside the signs of currencies and of mathematics."""
 _TERM_LENGTH = 7
 _ORDINAL = re.compile(r"\d+\.")
 """Number whose period ends no sentence, as the sentence goes on."""
@@ -33,7 +36,7 @@ OPERATORS = frozenset(
     | {"->", "=>", "→", "*", "**", "×", "÷", "//", "%", "^", "<<", ">>", "&", "&&", "||", "|"}
 )
 """Marks kept between two words, without weight of their own."""
-_MINUS = frozenset("-–−")
+_DASHES = frozenset("-–−—")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -63,7 +66,9 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         if glued and word is not None and chunk[0] in "'’":  # "March 1's"
             word = word._replace(text=f"'{word.text}")
         if place and chunks[place - 1][-1].isdigit():
-            word = _after_number(chunk, word, chunks[place + 1 :])
+            word = _after_number(chunk, word)
+        if place and chunks[place + 1 :] and chunk in _DASHES:
+            word = Word(chunk, chunk)
         if word is not None and chunks[place + 1 :] and _ORDINAL.fullmatch(chunk):
             word = word._replace(text=chunk)
         if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
@@ -80,13 +85,11 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         glued = False
 
 
-def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Word | None:
-    """Keep a chunk that belongs to the number before it: "pm", a unit sign, a minus."""
+def _after_number(chunk: str, word: Word | None) -> Word | None:
+    """Keep a chunk that belongs to the number before it: "pm", a unit sign."""
     if word is not None:
         return word._replace(dropped=False) if word.key in _HALVES else word
-    if chunk[0] in "%‰°":
-        return Word(chunk.rstrip(".!?"), chunk[0])
-    return Word(chunk, chunk) if chunk in _MINUS and following else None
+    return Word(chunk.rstrip(".!?"), chunk[0]) if chunk[0] in "%‰°" else None
 
 
 def _is_denied(following: Sequence[str]) -> bool:
@@ -128,7 +131,7 @@ def render_words(parts: Sequence[Word]) -> str:
 
 def _without_loose_ends(text: str) -> str:
     """Return the line without trailing punctuation and unpaired brackets."""
-    text = text.rstrip(_LOOSE_ENDS)
+    text = _LOOSE_ENDS.sub("", text)
     if text.count("`") % 2:
         text = text.replace("`", "")
     for opening, closing in _PAIRS.items():
@@ -140,7 +143,7 @@ def _without_loose_ends(text: str) -> str:
             text = _without_last(text, opening)
         else:
             text = text.removesuffix(closing)
-    return text.rstrip(_LOOSE_ENDS)
+    return _LOOSE_ENDS.sub("", text)
 
 
 def _without_last(text: str, opening: str) -> str:
@@ -217,13 +220,23 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     assert edges is not None
     lead, core, tail = edges.groups()
     if not core:
-        return None
+        signs = "".join(filter(_is_sign, chunk.replace("-", "")))
+        return Word(signs, signs) if signs else None
     key = core.lower().replace("’", "'")
     if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
         core, tail = f"{core}!", tail[1:]  # the end of a password as well as of the sentence
-    opening = next((mark for mark in lead if mark in _OPENING), "")
+    opening = "".join(mark for mark in lead if mark in _OPENING)[-2:]
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
-    # "AM", "US" and "IT" are other words than "am", "us" and "it".
-    dropped = key in vocabulary.drop and not (len(core) > 1 and core.isupper())
-    return Word(opening + core + closing, key, dropped, is_name=is_name)
+    before, after = ("".join(filter(_is_sign, marks)) for marks in (lead, tail.replace("--", "")))
+    text = before + core + after
+    # "AM", "US" and "IT" are other words than "am", "us" and "it", as "A-" and "°C" than "a" and "c".
+    is_shown = (len(core) > 1 and core.isupper()) or text != core
+    dropped = key in vocabulary.drop and not is_shown
+    return Word(f"{opening}{text}{closing}", key, dropped, is_name=is_name)
+
+
+@lru_cache(maxsize=2_000)
+def _is_sign(mark: str) -> bool:
+    """Return whether a mark says something, as no sentence, bracket or emoji does."""
+    return mark in _SIGNS or (mark != "~" and unicodedata.category(mark) in {"Sc", "Sm"})
