@@ -10,6 +10,14 @@ MAIL = (
     "Could you shorten this letter of my cousin?\n\nLiebe Vera,\nich bin nach Kiel gezogen. "
     "Ich arbeite jetzt als Hebamme.\nDeine Ulla"
 )
+FORWARDED = (
+    "What should I answer?\n\nVon: Ulla Brandt <ulla@post.example>\nDatum: 3. Mai 2026 um 10:02\n"
+    "Betreff: Neuigkeiten\n\nich bin nach Kiel gezogen. Ich arbeite jetzt als Hebamme."
+)
+BELOW_A_LINE = (
+    "Can you sum this up?\n-------- Forwarded message --------\nI live in Turin now. I eat no meat."
+)
+REPLY = "> I moved to Kiel last week.\n> I work as a midwife now.\nShould I congratulate her?"
 CHAT = 'Look what Ben sent: "I quit my job at the bank. I live in Turin now, and I eat no meat."'
 
 
@@ -25,6 +33,10 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
     [
         (MAIL, ["ich bin nach Kiel gezogen. Ich arbeite jetzt als Hebamme.\nDeine Ulla"]),
         (CHAT, ["I quit my job at the bank. I live in Turin now, and I eat no meat."]),
+        (FORWARDED, [FORWARDED[FORWARDED.index("Von:") :]]),
+        (BELOW_A_LINE, [BELOW_A_LINE[BELOW_A_LINE.index("---") :]]),
+        (REPLY, ["> I moved to Kiel last week.\n> I work as a midwife now."]),
+        ("My details:\nName: Vera Holm\nMail: vera@post.example\nTown: Kiel\n\nI eat no meat.", []),
         (
             "她写道：「我已经搬到杭州去了，现在在一家医院里当护士，每天都很忙，不过我很喜欢这份新的工作和同事们。」",
             [
@@ -45,7 +57,7 @@ def test_quotations_and_letters_are_found_by_their_form(text: str, quoted: list[
     assert [text[start:end].strip() for start, end in quoted_spans(text)] == quoted
 
 
-@pytest.mark.parametrize("text", [MAIL, CHAT])
+@pytest.mark.parametrize("text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, REPLY])
 async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         await noted(memory, text)
@@ -58,6 +70,7 @@ async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> 
     [
         (MAIL, "letter", "Kiel"),
         (CHAT, "Ben", "Turin"),
+        (BELOW_A_LINE, "sum", "Turin"),
         (
             "Translate this into French: I have two sons. I am allergic to wasps. I live in York.",
             "Translate",

@@ -1,4 +1,4 @@
-"""Where a text gives the words of somebody else: within quotation marks, or in a letter."""
+"""Where a text gives the words of somebody else: quoted, in a letter, or in a mail."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +14,15 @@ _SALUTATION = re.compile(
 )
 """A line of a few words that ends with a comma, unlike those beside it: a letter begins."""
 _SALUTATION_WORDS = 5
+_QUOTED_LINES = re.compile(r"(?:^[^\S\n]*>[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_MAIL = re.compile(
+    r"^[^\S\n]*-{5,}[^-\n]{4,60}-{5,}[^\S\n]*$"
+    r"|(?:^[^\W\d_][^\n:：]{1,20}[:：][^\S\n]+\S[^\n]*\n){2,}(?=[^\S\n]*\n)",
+    re.MULTILINE,
+)
+"""The line above a forwarded mail, or the fields at its head."""
+_SENT = re.compile(r"-{5}|<\S+@\S+>|\d:\d\d")
+"""What fields have that belong to a mail: an address in angle brackets, or a time of day."""
 _MARKS_BEHIND = 2
 
 
@@ -23,10 +32,12 @@ def is_inside(span: Span, quoted: Iterable[Span]) -> bool:
 
 
 def quoted_spans(text: str) -> Iterator[Span]:
-    """Yield the stretches of a text that are quoted, and the letter that it ends with.
+    """Yield the stretches of a text that are quoted, and the letter or mail that it ends with.
 
     A letter begins with a salutation in a line of its own, after something else.
     """
+    for lines in _QUOTED_LINES.finditer(text):
+        yield Span(*lines.span())
     for opens, closes in _PAIRS:
         if opens not in text:
             continue
@@ -34,6 +45,10 @@ def quoted_spans(text: str) -> Iterator[Span]:
         for match in re.finditer(f"{opens}({between}{{0,{_MOST}}}){closes}", text):
             if len(match[1]) >= _LEAST:
                 yield Span(*match.span(1))
+    for mail in _MAIL.finditer(text):
+        if _SENT.search(mail[0]):
+            yield Span(mail.start(), len(text))
+            return
     for match in _SALUTATION.finditer(text):
         is_salutation = not match[1].islower() and len(match[0].split()) <= _SALUTATION_WORDS
         if is_salutation and text[: match.start()].strip():
