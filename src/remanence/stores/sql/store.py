@@ -133,10 +133,9 @@ class SQLStore(ABC):
             if deleted is not None:
                 data = {"conversations": 1}
                 events_sql.add(connection, "forgotten", now, data, about=ref, user=deleted.user)
-                self._plan_scrub(connection)
             return deleted is not None
 
-        return await self._write(delete)
+        return await self._erase(delete)
 
     async def forget_user(self, owner: Owner) -> None:
         now = self._clock.now()
@@ -166,13 +165,7 @@ class SQLStore(ABC):
         return deleted
 
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
-        def forget(connection: Connection) -> Erased | None:
-            erased = forgetting.forget(connection, state, erasure, at=at)
-            if erased is not None:
-                self._plan_scrub(connection)
-            return erased
-
-        return await self._write(forget)
+        return await self._erase(partial(forgetting.forget, state=state, erasure=erasure, at=at))
 
     async def fork(
         self, state: MemoryState, ref: ConversationRef, *, last_seq: int, at: datetime
@@ -188,14 +181,18 @@ class SQLStore(ABC):
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
         now = self._clock.now()
+        return await self._erase(partial(facts_sql.forget, owner=owner, fact_id=fact_id, at=now))
 
-        def forget(connection: Connection) -> bool:
-            erased = facts_sql.forget(connection, owner, fact_id, at=now)
+    async def _erase(self, work: Work[T]) -> T:
+        """Run *work* in a transaction that also plans a scrub, if it erased anything."""
+
+        def erase(connection: Connection) -> T:
+            erased = work(connection)
             if erased:
                 self._plan_scrub(connection)
             return erased
 
-        return await self._write(forget)
+        return await self._write(erase)
 
     state = read_method(states.by_ref)
     messages = read_method(tape.messages)
