@@ -11,7 +11,9 @@ from remanence.errors import InvalidArgument
 from remanence.protocols import Store
 from remanence.stores.rows import (
     API_KEYS,
+    FACTS,
     LOG,
+    MESSAGES,
     REPETITIONS,
     SEGMENTS,
     STEPS,
@@ -41,22 +43,12 @@ TABLES = (
         "conversation",
         f"{STEPS.columns}, erasures, look_tokens, last_seq, last_sum_tokens, last_message_at, look_at",
     ),
-    Table(
-        "messages",
-        "key",
-        "conversation, seq, id, role, kind, name, content, calls, created_at, tokens, sum_tokens, "
-        "digest",
-    ),
+    Table("messages", "key", f"conversation, calls, sum_tokens, {MESSAGES.columns}"),
     Table("segments", "key", f"conversation, {SEGMENTS.columns}"),
     Table("journal", "conversation, version", LOG.columns.removeprefix("version, ")),
     Table("model_calls", "key", f'conversation, tenant, "user", {USAGES.columns}'),
     Table("fact_owners", "key", 'tenant, "user"'),
-    Table(
-        "facts",
-        "key",
-        "owner, id, summary, plain, type, tags, conversation, first_seq, last_seq, made_by, "
-        "created_at, valid_from, valid_to, superseded_by",
-    ),
+    Table("facts", "key", f"owner, plain, {FACTS.columns}"),
     Table("fact_repetitions", "key", f"fact, {REPETITIONS.columns}"),
     Table("facts_pins", "conversation", "owner, marker, text, own_marker, own_text, at"),
     Table("vectors", "item, model", "conversation, vector"),
