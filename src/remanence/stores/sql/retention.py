@@ -5,6 +5,7 @@ day stays, so that budgets of a day, readiness and readers in progress lose noth
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
@@ -68,92 +69,73 @@ def prune(
     at: datetime,
     limit: int,
 ) -> Pruned:
-    return _prune(connection, states, rules, at=at, limit=limit, delete=True)
+    return _Pruning(connection, at).prune(states, rules, limit)
 
 
 def prune_usage(connection: Connection, rules: Retention, *, at: datetime, limit: int) -> int:
-    return _apply(connection, _USAGE, rules.usage, (), at=at, limit=limit, delete=True)
+    return _Pruning(connection, at).prune_rows(_USAGE, rules.usage, (), limit)
 
 
 def prunable(
     connection: Connection, states: Sequence[MemoryState], rules: Retention, *, at: datetime
 ) -> Pruned:
-    return _prune(connection, states, rules, at=at, limit=NO_LIMIT, delete=False)
+    return _Pruning(connection, at, only_count=True).prune(states, rules, NO_LIMIT)
 
 
 def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) -> int:
-    return _apply(connection, _USAGE, rules.usage, (), at=at, limit=NO_LIMIT, delete=False)
+    return _Pruning(connection, at, only_count=True).prune_rows(_USAGE, rules.usage, (), NO_LIMIT)
 
 
-def _prune(
-    connection: Connection,
-    states: Sequence[MemoryState],
-    rules: Retention,
-    *,
-    at: datetime,
-    limit: int,
-    delete: bool,
-) -> Pruned:
-    kinds = (_SUPERSEDED, rules.superseded), (_LOG, rules.log)
-    counts, vectors = [0, 0], 0
-    for state in states:
-        for place, (rows, keep) in enumerate(kinds):
-            room = limit - counts[place]
-            counts[place] += _apply(
-                connection, rows, keep, (state.key,), at=at, limit=room, delete=delete
-            )
-        vectors += _apply_to_vectors(
-            connection, rules.vectors, state.key, at=at, limit=limit - vectors, delete=delete
-        )
-    superseded, log = counts
-    return Pruned(superseded=superseded, log=log, vectors=vectors)
+@dataclass(frozen=True, slots=True)
+class _Pruning:
+    """Deletes at most a number of rows at a time, or only counts them."""
 
+    connection: Connection
+    at: datetime
+    only_count: bool = False
 
-def _apply(
-    connection: Connection,
-    rows: _Rows,
-    keep: Keep,
-    of: tuple[int, ...],
-    *,
-    at: datetime,
-    limit: int,
-    delete: bool,
-) -> int:
-    """Delete at most *limit* rows, or only count them."""
-    if not keep or limit <= 0:
-        return 0
-    last = keep.last or (1 if rows is _LOG else None)
-    spared = () if last is None else (*of, min(last, NO_LIMIT))
-    select = rows.oldest + (rows.spare if spared else "") + rows.order
-    values = (*of, *spared, limit, encode_instant(keep.cutoff(at)))
-    if delete:
-        connection.execute(rows.delete + select + ")", values)
-        return connection.changes()
-    counted: int = connection.execute(
-        "SELECT count(*) FROM (" + select + ") AS due",  # noqa: S608 - constants
-        values,
-    ).get
-    return counted
+    def prune(self, states: Sequence[MemoryState], rules: Retention, limit: int) -> Pruned:
+        """Prune the rows of conversations, at most *limit* of each kind."""
+        superseded = log = vectors = 0
+        for state in states:
+            of = (state.key,)
+            superseded += self.prune_rows(_SUPERSEDED, rules.superseded, of, limit - superseded)
+            log += self.prune_rows(_LOG, rules.log, of, limit - log)
+            vectors += self._prune_vectors(rules.vectors, state.key, limit - vectors)
+        return Pruned(superseded=superseded, log=log, vectors=vectors)
 
+    def prune_rows(self, rows: _Rows, keep: Keep, of: tuple[int, ...], limit: int) -> int:
+        if not keep or limit <= 0:
+            return 0
+        last = keep.last or (1 if rows is _LOG else None)
+        spared = () if last is None else (*of, min(last, NO_LIMIT))
+        select = rows.oldest + (rows.spare if spared else "") + rows.order
+        values = (*of, *spared, limit, encode_instant(keep.cutoff(self.at)))
+        if not self.only_count:
+            self.connection.execute(rows.delete + select + ")", values)
+            return self.connection.changes()
+        counted: int = self.connection.execute(
+            "SELECT count(*) FROM (" + select + ") AS due",  # noqa: S608 - constants
+            values,
+        ).get
+        return counted
 
-def _apply_to_vectors(
-    connection: Connection, keep: Keep, conversation: int, *, at: datetime, limit: int, delete: bool
-) -> int:
-    """Delete the vectors of at most *limit* messages, or only count these.
+    def _prune_vectors(self, keep: Keep, conversation: int, limit: int) -> int:
+        """Delete the vectors of at most *limit* messages, or only count these.
 
-    The time of a message is in the zone of whoever wrote it, so that texts do not sort as instants.
-    """
-    if not keep or limit <= 0:
-        return 0
-    spared = () if keep.last is None else (conversation, min(keep.last, NO_LIMIT))
-    select = _VECTORS + (_NOT_NEWEST if spared else "") + "ORDER BY item LIMIT ?"
-    rows = connection.execute(select, (conversation, *spared, limit)).fetchall()
-    cutoff = keep.cutoff(at)
-    old = [item for item, created_at in rows if decode_time(created_at) < cutoff]
-    if not delete:
-        return len(old)
-    deleted = 0
-    for item in old:
-        connection.execute("DELETE FROM vectors WHERE item = ?", (item,))
-        deleted += connection.changes()
-    return deleted
+        A message has the time of its writer's zone, so that texts do not sort as instants.
+        """
+        if not keep or limit <= 0:
+            return 0
+        spared = () if keep.last is None else (conversation, min(keep.last, NO_LIMIT))
+        select = _VECTORS + (_NOT_NEWEST if spared else "") + "ORDER BY item LIMIT ?"
+        rows = self.connection.execute(select, (conversation, *spared, limit)).fetchall()
+        cutoff = keep.cutoff(self.at)
+        old = [item for item, created_at in rows if decode_time(created_at) < cutoff]
+        if self.only_count:
+            return len(old)
+        deleted = 0
+        for item in old:
+            self.connection.execute("DELETE FROM vectors WHERE item = ?", (item,))
+            deleted += self.connection.changes()
+        return deleted
