@@ -42,13 +42,15 @@ def find_remedy(error: psycopg.Error) -> str | None:
         for words, remedy in _REFUSED:
             if words in str(error):
                 return remedy
-    return next((remedy for kinds, remedy in _REMEDIES if isinstance(error, kinds)), None)
+    return next((_REMEDIES[kind] for kind in type(error).__mro__ if kind in _REMEDIES), None)
 
 
 _FEWER_CONNECTIONS = (
     "open fewer memories, or raise max_connections of the server or CONNECTION LIMIT of the role and "
     "the database"
 )
+_OVERLOADED = "the database is overloaded: try again"
+_NO_POOLER = "name the server itself, or a pooler in session mode"
 
 _REFUSED = (
     ("authentication failed", "check user and password of the URL"),
@@ -64,34 +66,27 @@ _REFUSED = (
 )
 """Words of errors of connecting, which have no class of their own."""
 
-_REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
-    (
-        (errors.InsufficientPrivilege,),
-        (
-            "let the user create tables in the schema; or run 'remanence migrate' as one who may, and "
-            "GRANT SELECT, INSERT, UPDATE, DELETE on all tables and USAGE on all sequences to the user"
-        ),
+_REMEDIES: dict[type, str] = {
+    errors.InsufficientPrivilege: (
+        "let the user create tables in the schema; or run 'remanence migrate' as one who may, and "
+        "GRANT SELECT, INSERT, UPDATE, DELETE on all tables and USAGE on all sequences to the user"
     ),
-    ((errors.InvalidSchemaName,), "create the schema, or name another one in search_path"),
-    ((errors.UndefinedObject,), "have an administrator install it: CREATE EXTENSION ..."),
-    (
-        (errors.UndefinedFile,),
-        (
-            "install pgvector on the server, or have vectors compared in Python: DROP FUNCTION "
-            "remanence_similarity, remanence_embedding CASCADE"
-        ),
+    errors.InvalidSchemaName: "create the schema, or name another one in search_path",
+    errors.UndefinedObject: "have an administrator install it: CREATE EXTENSION ...",
+    errors.UndefinedFile: (
+        "install pgvector on the server, or have vectors compared in Python: DROP FUNCTION "
+        "remanence_similarity, remanence_embedding CASCADE"
     ),
-    ((errors.TooManyConnections,), _FEWER_CONNECTIONS),
-    ((errors.DiskFull,), "nothing was written: free space on the server and try again"),
-    ((errors.ReadOnlySqlTransaction,), "the server is a replica: name the primary"),
-    ((errors.QueryCanceled, errors.LockNotAvailable), "the database is overloaded: try again"),
-    (
-        (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement),
-        "name the server itself, or a pooler in session mode",
+    errors.TooManyConnections: _FEWER_CONNECTIONS,
+    errors.DiskFull: "nothing was written: free space on the server and try again",
+    errors.ReadOnlySqlTransaction: "the server is a replica: name the primary",
+    errors.QueryCanceled: _OVERLOADED,
+    errors.LockNotAvailable: _OVERLOADED,
+    errors.InvalidSqlStatementName: _NO_POOLER,
+    errors.DuplicatePreparedStatement: _NO_POOLER,
+    PoolTimeout: (
+        "check that the server runs, can be reached, and allows so many connections (max_connections)"
     ),
-    (
-        (PoolTimeout,),
-        "check that the server runs, can be reached, and allows so many connections (max_connections)",
-    ),
-    ((psycopg.OperationalError,), "check that the server runs and can be reached"),
-)
+    psycopg.OperationalError: "check that the server runs and can be reached",
+}
+"""The remedies of classes of errors; of several, the most specific class counts."""
