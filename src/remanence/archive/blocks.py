@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from pydantic.alias_generators import to_camel
+
 from remanence.files import (
     UNFINISHED,
     append_line,
@@ -53,15 +55,7 @@ class Block:
     estimated_tokens: int
 
 
-_KEYS = {
-    "id": "id",
-    "session_id": "sessionId",
-    "created_at": "createdAt",
-    "tier": "tier",
-    "observations": "observations",
-    "source_message_range": "sourceMessageRange",
-    "estimated_tokens": "estimatedTokens",
-}
+_KEYS = {field.name: to_camel(field.name) for field in dataclasses.fields(Block)}
 """The fields of a block with their names in a file."""
 
 
