@@ -144,16 +144,9 @@ class AsyncClient:
         until: datetime | None = None,
     ) -> tuple[Hit, ...]:
         """Return what matches in all conversations of a user, best first, with sources."""
-        given = {
-            "tenant": tenant,
-            "user": user,
-            "query": query,
-            "limit": limit,
-            "kind": kind,
-            "since": since,
-            "until": until,
-        }
-        return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", given)
+        of = {"tenant": tenant, "user": user}
+        given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
+        return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", of | given)
 
     async def export_user(
         self, user: str, *, tenant: str | None = None
