@@ -16,6 +16,7 @@ from remanence.types import (
     EventValue,
     Extra,
     Fact,
+    FactsPin,
     FailedStretch,
     Failure,
     FilePart,
@@ -245,6 +246,7 @@ REPETITIONS = Rows(
     "id, summary, type, tags, conversation, first_seq, last_seq, made_by, created_at, valid_from",
 )
 FACTS = Rows(Fact, "fact", f"{REPETITIONS.columns}, valid_to, superseded_by")
+PINS = Rows(FactsPin, "the pin of conversation", "marker, text, own_marker, own_text, at")
 USAGES = Rows(
     Usage,
     "model call",

@@ -10,9 +10,9 @@ from remanence.stores import transitions
 from remanence.stores.rows import (
     FACTS,
     NO_LIMIT,
+    PINS,
     REPETITIONS,
     Row,
-    decode_time,
     encode_instant,
     plain_summary,
 )
@@ -348,15 +348,11 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
     if states.current(connection, state) is None:
         return False
     connection.execute(
-        "INSERT INTO facts_pins (conversation, owner, marker, text, own_marker, own_text, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (conversation) DO UPDATE SET "
+        f"INSERT INTO facts_pins (conversation, owner, {PINS.columns}) "  # noqa: S608 - constants
+        f"VALUES (?, ?, {PINS.places}) ON CONFLICT (conversation) DO UPDATE SET "
         "owner = excluded.owner, marker = excluded.marker, text = excluded.text, "
         "own_marker = excluded.own_marker, own_text = excluded.own_text, at = excluded.at",
-        (
-            state.key,
-            _create_key(connection, owner),
-            *(pin.marker, pin.text, pin.own_marker, pin.own_text, encode_instant(pin.at)),
-        ),
+        (state.key, _create_key(connection, owner), *PINS.encode(pin)),
     )
     return True
 
@@ -364,15 +360,10 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
 def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
     """Return the facts that a conversation's contexts show."""
     row = connection.execute(
-        "SELECT marker, text, own_marker, own_text, at FROM facts_pins WHERE conversation = ?",
+        f"SELECT {PINS.columns} FROM facts_pins WHERE conversation = ?",  # noqa: S608 - a constant
         (conversation,),
     ).fetchone()
-    if row is None:
-        return None
-    marker, text, own_marker, own_text, at = row
-    return FactsPin(
-        marker=marker, text=text, own_marker=own_marker, own_text=own_text, at=decode_time(at)
-    )
+    return None if row is None else PINS.decode(row, name=conversation)
 
 
 def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
