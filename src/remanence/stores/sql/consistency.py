@@ -23,25 +23,20 @@ from remanence.types import ConversationRef, Problem
 _RESTORE = "restore a backup that was made before the damage"
 _NOBODY = {"tenant": "", "user": ""}  # a fact is decoded with its owner
 
+_STATES: LiteralString = f"{STATE_COLUMNS} FROM conversations JOIN states ON conversation = key"
 _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
-    (
-        "state",
-        (
-            f"SELECT conversation, key, {STATE_COLUMNS} "  # noqa: S608 - constants, as below
-            "FROM conversations JOIN states ON conversation = key"
-        ),
-        state_from_row,
-    ),
-    ("message", f"SELECT conversation, seq, {MESSAGES.columns} FROM messages", MESSAGES.decode),  # noqa: S608
-    ("segment", f"SELECT conversation, id, {SEGMENTS.columns} FROM segments", SEGMENTS.decode),  # noqa: S608
-    ("log entry", f"SELECT conversation, version, {LOG.columns} FROM journal", LOG.decode),  # noqa: S608
-    ("fact", f"SELECT NULL, id, {FACTS.columns} FROM facts", partial(FACTS.decode, **_NOBODY)),  # noqa: S608
+    ("state", f"conversation, key, {_STATES}", state_from_row),
+    ("message", f"conversation, seq, {MESSAGES.columns} FROM messages", MESSAGES.decode),
+    ("segment", f"conversation, id, {SEGMENTS.columns} FROM segments", SEGMENTS.decode),
+    ("log entry", f"conversation, version, {LOG.columns} FROM journal", LOG.decode),
+    ("fact", f"NULL, id, {FACTS.columns} FROM facts", partial(FACTS.decode, **_NOBODY)),
     (
         "repetition",
-        f"SELECT NULL, id, {REPETITIONS.columns} FROM fact_repetitions",  # noqa: S608
+        f"NULL, id, {REPETITIONS.columns} FROM fact_repetitions",
         partial(REPETITIONS.decode, **_NOBODY),
     ),
 )
+"""Kinds of rows: what to select of each, the conversation and the place first, and its decoder."""
 
 _FAULTS: dict[str, LiteralString] = {
     "the tape has {} messages numbered {}..{}, not 1..{}": (
@@ -97,8 +92,8 @@ def inconsistencies(connection: Connection) -> Iterator[Problem]:
 
 
 def _undecodable_rows(connection: Connection) -> Iterator[Problem]:
-    for name, select, decode in _DECODED:
-        for conversation, place, *row in connection.execute(select):
+    for name, columns, decode in _DECODED:
+        for conversation, place, *row in connection.execute("SELECT " + columns):
             try:
                 decode(row)
             except Exception as error:  # noqa: BLE001 - a damaged row may fail in any way
