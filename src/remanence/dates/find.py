@@ -94,8 +94,8 @@ def _candidates(
                 else:
                     with suppress(ValueError, OverflowError):  # a day that no calendar has
                         mention = _read(language, pattern.phrase, meaning, match, at)
-                        begin = match.start() if mention else _start_with_weekday(language, match)
-                        yield _Candidate(begin, match.end(), fit, mention)
+                        weekday = None if mention else _weekday_before(language, match)
+                        yield _Candidate((weekday or match).start(), match.end(), fit, mention)
             yield None
 
 
@@ -130,11 +130,6 @@ def _read(
         language=language.name,
         **period._asdict(),
     )
-
-
-def _start_with_weekday(language: Language, match: Match[str]) -> int:
-    before = _weekday_before(language, match)
-    return before.start() if before else match.start()
 
 
 def _weekday_before(language: Language, match: Match[str]) -> Match[str] | None:
