@@ -207,7 +207,7 @@ def erase_of_conversation(connection: Connection, ref: ConversationRef, user: st
     """Erase the facts and repetitions from a conversation of *user*."""
     if user is not None:
         connection.lock(Owner(ref.tenant, user))
-    _erase_repetitions(connection, [key for key, _, _ in _repetitions_from(connection, ref)])
+    _erase_repetitions(connection, ref)
     rows = connection.execute(_SELECT_KEYS + "WHERE tenant = ? AND conversation = ?", ref)
     _erase_and_revive(connection, rows.fetchall())
 
@@ -215,19 +215,13 @@ def erase_of_conversation(connection: Connection, ref: ConversationRef, user: st
 def erase(connection: Connection, ref: ConversationRef, owner: Owner, erasure: Erasure) -> None:
     """Erase the facts of an erasure in a conversation, and repetitions from its messages."""
     connection.lock(owner)
-    seqs = [message.seq for message in erasure.tombstones]
-    gone = [
-        key
-        for key, first_seq, last_seq in _repetitions_from(connection, ref)
-        if any(first_seq <= seq <= last_seq for seq in seqs)
-    ]
+    _erase_repetitions(connection, ref, seqs=[message.seq for message in erasure.tombstones])
     rows: list[Row] = []
     for fact_id in erasure.facts:
         rows += connection.execute(_SELECT_KEYS + _OF_OWNER + "AND id = ?", (*owner, fact_id))
     for _, key, fact_id, _ in rows:
         if fact_id in erasure.named:
             connection.execute("DELETE FROM fact_repetitions WHERE fact = ?", (key,))
-    _erase_repetitions(connection, gone)
     _erase_and_revive(connection, rows)
 
 
@@ -241,21 +235,20 @@ def forget_owner(connection: Connection, owner: Owner) -> int:
     return len(rows)
 
 
-def _repetitions_from(connection: Connection, ref: ConversationRef) -> Sequence[Row]:
-    """Return the keys of the repetitions from a conversation, each with its first and last seq."""
-    rows: Sequence[Row] = connection.execute(
+def _erase_repetitions(
+    connection: Connection, ref: ConversationRef, *, seqs: Sequence[int] | None = None
+) -> None:
+    """Erase the repetitions from a conversation, or only those from some of its messages."""
+    rows = connection.execute(
         "SELECT fact_repetitions.key, coalesce(fact_repetitions.first_seq, 0), "
         "coalesce(fact_repetitions.last_seq, fact_repetitions.first_seq, 0) FROM fact_repetitions "
         "JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
         "WHERE tenant = ? AND fact_repetitions.conversation = ?",
         ref,
-    ).fetchall()
-    return rows
-
-
-def _erase_repetitions(connection: Connection, keys: Sequence[int]) -> None:
-    for key in keys:
-        connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
+    )
+    for key, first_seq, last_seq in rows.fetchall():
+        if seqs is None or any(first_seq <= seq <= last_seq for seq in seqs):
+            connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
 
 
 def _heir(connection: Connection, key: int) -> Fact | None:
