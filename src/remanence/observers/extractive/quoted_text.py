@@ -14,10 +14,10 @@ _SALUTATION = re.compile(
 )
 """A line of a few words that ends with a comma, unlike those beside it: a letter begins."""
 _SALUTATION_WORDS = 5
-_QUOTED_LINES = re.compile(r"(?:^[^\S\n]*>[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 _MAIL = re.compile(
     r"^[^\S\n]*-{5,}[^-\n]{4,60}-{5,}[^\S\n]*$"
-    r"|(?:^[^\W\d_][^\n:：]{1,20}[:：][^\S\n]+\S[^\n]*\n){2,}(?=[^\S\n]*\n)",
+    r"|(?:^[^\W\d_][^\n:：]{1,20}+[:：][^\S\n]++\S[^\n]*+\n){2,}+(?=[^\S\n]*\n)",
     re.MULTILINE,
 )
 """The line above a forwarded mail, or the fields at its head."""
