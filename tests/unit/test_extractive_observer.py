@@ -331,6 +331,14 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
         "$ 100",
         "list[int] and List<int>",
         "src/*",
+        "no. 55-331",
+        "z.B. Leinen",
+        "9 p.m. or 10 p.m.",
+        "ratio 1 : 3",
+        "keys 'inv-7' and 'inv-8'",
+        "board of 7' x 9'",
+        "word „Hof“",
+        "word « port »",
     ],
 )
 def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
@@ -782,6 +790,10 @@ def _split(text: str) -> list[str]:
         "Die Buchung hat Nr. 5557-88.",
         "Wir liefern z. B. nach Kassel.",
         "Das Lager ist in der Hauptstr. 5 in Kassel.",
+        "die rechnung vom 12.1. immer noch nicht bezahlt, 740 euro",
+        "ich mach den markt am 16. und 17. mai",
+        "take half at 8 a.m. and one at 9 p.m. for 4 days",
+        "contract no. ____ with effect from 31 october",
         "The depot is approx. 3 miles away.",
     ],
 )

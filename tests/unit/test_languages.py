@@ -7,6 +7,7 @@ import pytest
 from remanence.errors import ObservationRejected
 from remanence.facts import merge_facts
 from remanence.languages.vocabulary import LANGUAGES, vocabulary
+from remanence.observers.extractive.sentences import sentences as split
 from remanence.observers.llm.request import Answer, check_answer
 from remanence.testing import FixedClock
 from remanence.types import FactDraft, Owner
@@ -46,6 +47,14 @@ def test_an_answer_that_begins_with_a_refusal_is_rejected(
 
     later = f"Ana: {sentence}"
     check_answer(Answer(later, True, "model"), source_text="", lines=0)
+
+
+@pytest.mark.parametrize(
+    ("language", "phrase", "sentence"), sentences("abbreviation", "before_number")
+)
+def test_no_sentence_ends_with_an_abbreviation(language: str, phrase: str, sentence: str) -> None:
+    assert f"{phrase}. " in sentence.lower()
+    assert [len(list(split(text))) for text in (sentence, sentence.lower())] == [1, 1]
 
 
 def without(sentence: str, phrase: str) -> str:

@@ -21,11 +21,11 @@ _SCRIPTS = {
     "ar": re.compile(r"[\u0600-\u06ff]"),
     "hi": re.compile(r"[\u0900-\u097f]"),
 }
-LANGUAGES = (*_ALPHABETIC, *_SCRIPTS)
+LANGUAGES = (*_ALPHABETIC, *_SCRIPTS, "pl")
 _GLUED = ("ja", "ko", "zh")
 """Languages that write particles or other words directly beside a phrase."""
 
-_CUES = ("home", "preferred", "single", "refusal")
+_CUES = ("home", "preferred", "single", "refusal", "abbreviation", "before_number")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
 
@@ -48,7 +48,8 @@ class Vocabulary:
         slight: `glue` and `weak` together.
         cues: Phrases by the use that they have, each with its test sentences: a person has one
             `home`, one thing `preferred` of a kind, and one value of each `single` thing, such as a
-            birthday; a `refusal` begins with its phrase.
+            birthday; a `refusal` begins with its phrase. No sentence ends with the period of an
+            `abbreviation`, nor with that of one `before_number` that has a number beside it.
     """
 
     language: str
@@ -68,6 +69,14 @@ class Vocabulary:
         """Return whether one of these words in lower case denies; in any language if it is unknown."""
         denials = self.denials if self.language else _denials()
         return any(key in denials or "n't" in key for key in keys)
+
+
+@cache
+def cue_phrases(use: str) -> frozenset[str]:
+    """Return the phrases of a use in all languages, in lower case."""
+    return frozenset(
+        phrase.casefold() for name in LANGUAGES for phrase in vocabulary(name).cues.get(use, ())
+    )
 
 
 class Cue(NamedTuple):

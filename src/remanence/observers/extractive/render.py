@@ -19,9 +19,9 @@ _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_OPENING = '"“«「『《(（[{'
-_CLOSING = '"”»」』》)）]}'
-_PAIRS = dict(zip(_OPENING, _CLOSING, strict=True))
+_PAIRS = ('""', "“”", "„“", "«»", "「」", "『』", "《》", "()", "（）", "[]", "{}")
+_OPENING = "".join(pair[0] for pair in _PAIRS)
+_CLOSING = "".join(pair[1] for pair in _PAIRS)
 _KEPT_TAIL = f"{_CLOSING},;:%、，"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
@@ -29,14 +29,15 @@ _LOOSE_ENDS = re.compile(r"(?:[,;:–—、，\s]|(?<=\s)-)+$")
 _SIGNS = frozenset("-#@&§*^№‰°′″\\")
 """Marks that say something, beside the signs of currencies and of mathematics."""
 _TERM_LENGTH = 7
-_ORDINAL = re.compile(r"\d+\.")
-"""Number whose period ends no sentence, as the sentence goes on."""
 OPERATORS = frozenset(
     {"=", "==", "!=", "<", ">", "<=", ">=", "≤", "≥", "≠", "≈", "±", "+=", "-=", ":="}
     | {"->", "=>", "→", "*", "**", "×", "÷", "//", "%", "^", "<<", ">>", "&", "&&", "||", "|"}
 )
 """Marks kept between two words, without weight of their own."""
-_DASHES = frozenset("-–−—")
+_BETWEEN = frozenset("-–−—:;")
+"""Marks kept where a space stands on both sides of them, as French has before a colon."""
+_QUOTES = frozenset("«»„“”")
+_INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -67,10 +68,11 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             word = word._replace(text=f"'{word.text}")
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
-        if place and chunks[place + 1 :] and chunk in _DASHES:
+        if chunk in _QUOTES or (place and chunks[place + 1 :] and chunk in _BETWEEN):
             word = Word(chunk, chunk)
-        if word is not None and chunks[place + 1 :] and _ORDINAL.fullmatch(chunk):
-            word = word._replace(text=chunk)
+        goes_on = chunks[place + 1 :] and chunk.endswith(".") and not chunk.endswith("..")
+        if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
+            word = word._replace(text=f"{word.text.rstrip('.')}.")
         if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
             word = word._replace(is_name=True)
         opens = False
@@ -134,7 +136,9 @@ def _without_loose_ends(text: str) -> str:
     text = _LOOSE_ENDS.sub("", text)
     if text.count("`") % 2:
         text = text.replace("`", "")
-    for opening, closing in _PAIRS.items():
+    for opening, closing in _PAIRS:
+        if opening == "“" and "„" in text:
+            continue  # it closes a quotation
         if text.count(opening) == (text.count(closing) if opening != closing else 0):
             continue
         if opening == closing:
@@ -228,8 +232,13 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     opening = "".join(mark for mark in lead if mark in _OPENING)[-2:]
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
+    spelled = core
+    if "'" in lead and "'" in core + tail:
+        spelled = f"'{spelled}"
+    if "'" in tail and ("'" in lead + core or core[-1].isdigit()):
+        spelled += "'"
     before, after = ("".join(filter(_is_sign, marks)) for marks in (lead, tail.replace("--", "")))
-    text = before + core + after
+    text = before + spelled + after
     # "AM", "US" and "IT" are other words than "am", "us" and "it", as "A-" and "°C" than "a" and "c".
     is_shown = (len(core) > 1 and core.isupper()) or text != core
     dropped = key in vocabulary.drop and not is_shown

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from remanence.languages.vocabulary import vocabulary
+from remanence.languages.vocabulary import cue_phrases, vocabulary
 from remanence.notes.redact import MARK
 
 
@@ -35,16 +35,12 @@ _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
 _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
-_SHORT = (
-    r"[DM]r|Mr?s|St|vs|etc|e\.g|i\.e|N[or]|Prof|[JS]r|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
-    r"|[DS]ra|Mme|Dott|inkl|zzgl|evtl|ul|ул"
-)
-_ABBREVIATION = re.compile(rf"\b(?:{_SHORT}|[A-Z])\.$")
-"""Abbreviation or label after which the sentence continues."""
-_BEFORE_NUMBER = re.compile(r"(?:[a-zß]str|\b(?:Tel|Str|тел|д))\.$")
-"""Abbreviation after which it continues with a number: "Hauptstr. 5"."""
-_LONGEST_SHORT = 7
-_LETTER = re.compile(r"\b[^\W\d_]\.$")
+_WORD_BEFORE = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\.$")
+_LONGEST_SHORT = 16
+_INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
+"""A letter, or letters with a period behind each: "p.m."."""
+_NUMBER_BEFORE = re.compile(r"\d\.?\s?$")
+_STREET = re.compile(r"[a-zß]str\.$")
 _NEXT_LETTER = re.compile(r"[^\W\d_]\.")
 _JOINTS = (
     rf"(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+{_SUBJECT}))",
@@ -55,16 +51,19 @@ _JOINTS = (
 )
 _CLAUSE = re.compile(rf"[\s—;:,，；：](?:{'|'.join(_JOINTS)})", re.IGNORECASE)
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-_NUMBER = re.compile(r"(?<!\d)\d{1,2}\.$")
+_NUMBER = re.compile(r"\d{1,2}\.(?:\d{1,2}\.)?")
+"""An ordinal, or a day and a month."""
 _BEFORE_ORDINAL = (
     r"\b(?:d(?:er|ie|as|e[nms])|(?<!\bi )am|im|zu[mr]|vom|beim|seit|bis|ab|als|und|oder) ",
     r"\b(?:[mds]?ein|ihr|unser|eur|jede|diese)e?[mnrs]? ",
     r"[,(] ?",
 )
 """Words that German puts before an ordinal, and marks."""
-_ORDINAL = re.compile(rf"(?:{'|'.join(_BEFORE_ORDINAL)})\d{{1,2}}\.$", re.IGNORECASE)
+_ORDINAL = re.compile(
+    rf"(?:{'|'.join(_BEFORE_ORDINAL)})\d{{1,2}}\.(?:\d{{1,2}}\.)?$", re.IGNORECASE
+)
 _NUMBER_OF = re.compile(r"\w no\.$")
-_CODE = re.compile(r"(?!\d+(?:st|nd|rd|th)\b)[A-Z]{0,5}[-/]?\d")
+_CODE = re.compile(r"(?!\d+(?:st|nd|rd|th)\b)[A-Z]{0,5}[-/]?\d|__")
 _WORD = re.compile(r"\w+")
 _MIN_CLAUSE = 12
 _MIN_HEAD = 30
@@ -90,24 +89,48 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
-    """Return whether a period belongs to an abbreviation, an ordinal or the word "no."."""
+    """Return whether a period ends no sentence: of an abbreviation, an ordinal or the word "no."."""
     stop, after = end.start() + 1, end.end()
-    if _ABBREVIATION.search(text, max(0, stop - _LONGEST_SHORT), stop):
+    before = _WORD_BEFORE.search(text, max(start, stop - _LONGEST_SHORT), stop)
+    if before is None:
+        return False
+    word, following = before[0], text[after : after + 1]
+    if _is_abbreviation(text, before, following) or (
+        _INITIALS.fullmatch(word) and _NEXT_LETTER.match(text, after)  # "z. B.", "p. m."
+    ):
         return True
-    if text[after : after + 1].isdigit() and _BEFORE_NUMBER.search(text, max(0, stop - 5), stop):
-        return True
-    if _LETTER.search(text, max(0, stop - 2), stop) and _NEXT_LETTER.match(text, after):
-        return True  # "z. B.", "p. m."
     if _NUMBER_OF.search(text, max(start, stop - 5), stop):
         return bool(_CODE.match(text, after))
-    number = _NUMBER.search(text, max(start, stop - 3), stop)
-    if number is None:
+    return _is_ordinal(text, start, before, after)
+
+
+def _is_abbreviation(text: str, before: re.Match[str], following: str) -> bool:
+    """Return whether a word with a period is one after which its sentence goes on."""
+    word = before[0]
+    short = word[:-1].casefold()
+    if short in cue_phrases("abbreviation") or (len(word) == len("J.") and word[0].isupper()):
+        return True
+    goes_on = following.isdigit() or following.islower()
+    if goes_on and _INITIALS.fullmatch(word):
+        return True
+    if following.isdigit() and (_STREET.search(word) or short in cue_phrases("before_number")):
+        return True
+    beside = short in cue_phrases("before_number") and not following.isupper()
+    return bool(beside and _NUMBER_BEFORE.search(text, max(0, before.start() - 3), before.start()))
+
+
+def _is_ordinal(text: str, start: int, before: re.Match[str], after: int) -> bool:
+    """Return whether a number with a period is an ordinal, as German and others write it."""
+    if not _NUMBER.fullmatch(before[0]):
         return False
     if _MONTH.match(text, after):
         return True
-    is_ordinal = number.start() == start or _ORDINAL.search(text, max(start, stop - 12), stop)
     word = _WORD.match(text, after)
-    return bool(is_ordinal and word and word[0].lower() not in _small_words())
+    if before.start() == start:
+        return bool(word and word[0].lower() not in _small_words())
+    follows = _ORDINAL.search(text, max(start, before.end() - 12), before.end())
+    is_small = text[after : after + 1].islower()
+    return bool(follows and word and (is_small or word[0].lower() not in _small_words()))
 
 
 @cache
