@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -36,7 +36,7 @@ from remanence.types import (
 
 T = TypeVar("T")
 
-REFS = [ConversationRef("default", "a"), ConversationRef("default", "b")]
+REFS = [ConversationRef("default", name) for name in "abc"]
 HANDLES = st.integers(0, 1)
 REFUSED = "refused"
 ONE_DAY = Keep(days=1)
@@ -49,7 +49,7 @@ class Tape:
     key: int
     messages: list[Message] = field(default_factory=list)
     live: list[Segment] = field(default_factory=list)
-    every: list[str] = field(default_factory=list)
+    every: list[Segment] = field(default_factory=list)
     observed: int = 0
     active: int = 0
     reflected: int = 0
@@ -59,6 +59,18 @@ class Tape:
 
     def sum_tokens(self, seq: int) -> int:
         return sum(message.tokens for message in self.messages[:seq])
+
+
+def covered(segments: Sequence[Segment], last_seq: int) -> int:
+    """The end of the longest row of segments without gaps from the first message on."""
+    ends = {0}
+    for _ in segments:
+        ends |= {
+            one.last_seq
+            for one in segments
+            if one.first_seq - 1 in ends and one.last_seq <= last_seq
+        }
+    return max(ends)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -202,7 +214,7 @@ class StoreMachine(RuleBasedStateMachine):
         segment = self.made(chosen[0].first_seq, chosen[-1].last_seq, generation)
         replaced = [source.id for source in chosen]
         if stale and tape is not None:
-            replaced[-1] = tape.every[0] if tape.every else replaced[-1]
+            replaced[-1] = tape.every[0].id if tape.every else replaced[-1]
         result = self.attempt(self.stores[handle].commit_reflection(state, segment, replaced))
 
         assert tape is not None
@@ -243,6 +255,39 @@ class StoreMachine(RuleBasedStateMachine):
             state = self.observe(handle, state, 1)
         return self.activate(handle, state, len(self.tapes[ref].live), 0)
 
+    @rule(
+        target=states,
+        handle=HANDLES,
+        state=states,
+        ref=st.sampled_from(REFS),
+        last_seq=st.integers(0, 12),
+    )
+    def fork(self, handle: int, state: MemoryState, ref: ConversationRef, last_seq: int) -> Any:
+        result = self.attempt(self.stores[handle].fork(state, ref, last_seq=last_seq, at=START))
+
+        tape = self.current(state)
+        if tape is None or ref in self.tapes:
+            return self.expect(result, None)
+        if not 1 <= last_seq <= len(tape.messages):
+            return self.expect(result, REFUSED)
+        assert isinstance(result, MemoryState)
+        live = list(self.run(self.stores[handle].segments(ref, live=True)))
+        forked = Tape(result.key, tape.messages[:last_seq], live, live[:], version=1)
+        self.tapes[ref] = forked
+        forked.observed = max((one.last_seq for one in live), default=0)
+        forked.reflected = max((one.last_seq for one in live if one.generation), default=0)
+        forked.active, forked.tail = result.active_seq, result.tail_seq
+        known = {segment.id for segment in tape.every}
+        kept = {segment.id for segment in live}
+        assert kept <= known
+        assert forked.observed == covered(tape.every, last_seq)
+        assert forked.tail <= last_seq
+        assert forked.active <= max(tape.active, forked.reflected)
+        if tape.tail <= last_seq:
+            assert kept >= {one.id for one in tape.live if one.last_seq <= last_seq}
+            assert forked.tail <= tape.tail
+        return result
+
     @rule(handle=HANDLES, ref=st.sampled_from(REFS))
     def delete(self, handle: int, ref: ConversationRef) -> None:
         assert self.run(self.stores[handle].delete(ref)) == (ref in self.tapes)
@@ -255,7 +300,7 @@ class StoreMachine(RuleBasedStateMachine):
 
         tape = self.current(state)
         if tape is not None:
-            tape.every = [segment.id for segment in tape.live]
+            tape.every = list(tape.live)
             tape.oldest_entry = max(1, tape.version)
 
     @rule(handle=HANDLES)
@@ -280,7 +325,7 @@ class StoreMachine(RuleBasedStateMachine):
         self, result: object, tape: Tape, segment: Segment | None = None
     ) -> MemoryState:
         tape.version += 1
-        tape.every += [segment.id] if segment else []
+        tape.every += [segment] if segment else []
         assert isinstance(result, MemoryState)
         assert result.lock_version == tape.version
         return result
@@ -311,7 +356,9 @@ class StoreMachine(RuleBasedStateMachine):
         assert [entry.version for entry in await store.log(ref)] == list(
             range(tape.oldest_entry, tape.version + 1)
         )
-        assert {segment.id for segment in await store.segments(ref, live=False)} == set(tape.every)
+        assert {segment.id for segment in await store.segments(ref, live=False)} == {
+            segment.id for segment in tape.every
+        }
 
 
 LONG = settings.get_current_profile_name() == "long"
