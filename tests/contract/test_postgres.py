@@ -13,11 +13,19 @@ from remanence.clock import SystemClock
 from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.sql import forking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
 from remanence.testing import FixedClock
 from remanence.testing.store_contract import OpenStore, StoreContract
-from remanence.testing.store_contract.samples import START, expect_state, observation, tape
+from remanence.testing.store_contract.samples import (
+    ANA,
+    OTHER,
+    START,
+    expect_state,
+    observation,
+    tape,
+)
 from remanence.types import ConversationRef, Keep, Message
 
 pytestmark = pytest.mark.postgres
@@ -108,6 +116,29 @@ async def test_a_process_that_stops_in_a_transaction_holds_up_others_for_a_while
 
     assert await stopped
     assert appended.state.last_seq == 2
+
+
+async def test_a_user_who_is_forgotten_during_a_fork_leaves_nothing(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = (await store.append(REF, [hello()], user="ana")).state
+    goes_on = threading.Event()
+
+    def fork(connection: Connection) -> bool:
+        forking.fork(connection, state, OTHER, last_seq=1, at=START)
+        return goes_on.wait()
+
+    assert isinstance(store, SQLStore)
+    forked = asyncio.create_task(write_method(fork)(store))
+    idle = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    await until(lambda: bool(server.execute(idle).fetchall()))
+    forgotten = asyncio.create_task(store.forget_user(ANA))
+    await until(lambda: waiting(server) == 1)
+    goes_on.set()
+    await forked
+    await forgotten
+
+    assert await store.conversations() == ()
 
 
 async def test_an_append_is_whole_after_a_scrub_that_was_cancelled(

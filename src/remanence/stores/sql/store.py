@@ -141,9 +141,7 @@ class SQLStore(ABC):
         now = self._clock.now()
 
         def forget(connection: Connection) -> None:
-            refs = tape.conversations_of(connection, owner)
-            for ref in refs:  # before the owner, as steps lock them
-                connection.lock(ref)
+            refs = tape.lock_all(connection, owner)  # before the owner, as steps lock them
             facts = facts_sql.forget_owner(connection, owner)
             for ref in refs:
                 self._delete(connection, ref)

@@ -235,12 +235,21 @@ def with_sums(connection: Connection, state: MemoryState) -> MemoryState:
     )
 
 
-def conversations_of(connection: Connection, owner: Owner) -> list[ConversationRef]:
-    """Return the conversations of a user."""
-    rows = connection.execute(
-        'SELECT tenant, id FROM conversations WHERE tenant = ? AND "user" = ?', owner
-    )
-    return [ConversationRef(*row) for row in rows]
+def lock_all(connection: Connection, owner: Owner) -> list[ConversationRef]:
+    """Lock the conversations of a user, and return them.
+
+    Also those that others forked while their source was waited for.
+    """
+    locked: list[ConversationRef] = []
+    while True:
+        rows = connection.execute(
+            'SELECT tenant, id FROM conversations WHERE tenant = ? AND "user" = ?', owner
+        )
+        if not (new := sorted({ConversationRef(*row) for row in rows}.difference(locked))):
+            return locked
+        for ref in new:
+            connection.lock(ref)
+        locked += new
 
 
 def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
