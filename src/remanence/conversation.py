@@ -593,6 +593,8 @@ class Conversation:
                 "or try again"
             )
         self._runtime.engine.signal(ref)
+        if self._runtime.indexer is not None:
+            self._runtime.indexer.signal()
         return forked
 
     async def delete(self) -> Receipt | None:

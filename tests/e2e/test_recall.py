@@ -149,6 +149,24 @@ async def test_vectors_are_made_in_the_background_and_survive_a_restart(tmp_path
     assert "hound" in hit.text
 
 
+async def test_a_fork_is_found_by_meaning_and_only_its_notes_are_embedded_again() -> None:
+    embedder = Meanings()
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.user("My dog is called Rex."))
+        await chat.flush(everything=True)
+        made = len(embedder.texts)
+        embedder.called.clear()
+
+        await chat.fork("d", last_seq=1)
+
+        async with asyncio.timeout(5):
+            await embedder.called.wait()
+        hits = await chat.sibling("d").recall("puppy")
+    assert "Rex" in hits[0].text
+    assert [text for text in embedder.texts[made:] if text != "puppy"] == [embedder.texts[0]]
+
+
 async def test_a_failing_embedder_leaves_the_search_by_words() -> None:
     clock = FixedClock()
     embedder = Meanings()

@@ -6,7 +6,7 @@ from typing import LiteralString
 from remanence.errors import StoreError
 from remanence.stores import transitions
 from remanence.stores.rows import decode_time, encode_instant
-from remanence.stores.sql import segments, states, tape
+from remanence.stores.sql import segments, states, tape, vectors
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, EventValue, MemoryState
 
@@ -40,6 +40,7 @@ def fork(
     forked, kept = transitions.after_fork(source, begun, inherited)
     for segment in kept:
         segments.add(connection, forked, segment)
+    vectors.copy(connection, source.key, forked.key)
     forked = tape.with_sums(connection, forked)
     detail = f"messages 1 to {last_seq} and {len(kept)} segments of {source.ref.id!r}"
     data: dict[str, EventValue] = {

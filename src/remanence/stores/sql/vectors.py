@@ -65,6 +65,17 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
     )
 
 
+def copy(connection: Connection, source: int, fork: int) -> None:
+    """Give the messages of a fork the vectors that those of its source have."""
+    connection.execute(
+        "INSERT INTO vectors (item, model, conversation, vector) "
+        "SELECT mine.key, model, mine.conversation, vector FROM messages AS mine "
+        "JOIN messages AS theirs ON theirs.conversation = ? AND theirs.seq = mine.seq "
+        "JOIN vectors ON item = theirs.key WHERE mine.conversation = ?",
+        (source, fork),
+    )
+
+
 def remove_segment(connection: Connection, segment_key: int) -> None:
     """Remove the vectors of a segment's notes."""
     connection.execute(

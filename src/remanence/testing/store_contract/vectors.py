@@ -7,6 +7,7 @@ from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
     ANA,
     BOB,
+    OTHER,
     REF,
     START,
     active,
@@ -71,6 +72,19 @@ class VectorContract(Handles):
         await store.append(REF, [user("message red")], user="ana")
 
         assert await store.next_vector_task(MODEL, keep=Keep(), at=START) is None
+
+    async def test_a_fork_has_the_vectors_of_its_messages(self, store: Store) -> None:
+        await colours(store, "red", "green", "blue")
+        state = expect_state(await store.state(REF))
+        await embed_all(store)
+
+        await store.fork(state, OTHER, last_seq=2, at=START)
+
+        hits = await store.nearest(OTHER, MODEL, RED, limit=9)
+        assert [hit.text for hit in hits] == ["message red", "message green"]
+        await store.delete(REF)
+        assert await store.nearest(OTHER, MODEL, RED, limit=9) == hits
+        assert await embed_all(store) == []
 
     async def test_the_nearest_come_first(self, store: Store, other: Store) -> None:
         await colours(store, "red", "green", "blue")
