@@ -399,6 +399,34 @@ async def test_a_newest_message_that_was_edited_to_a_part_of_itself_makes_a_bran
     }
 
 
+async def test_a_history_with_words_that_a_tape_ends_with_does_not_continue_it(
+    memory: Memory, upstream: ModelServer
+) -> None:
+    """Such as the prompt behind a button, which people use again, or for the first time."""
+    prompt = user(
+        "Tell me the state of all the boats that I may take today, each with its pier and time."
+    )
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        history = [prompt]
+        upstream.script(*map(Reply, ["Which island?", *(f"Gate {n}." for n in range(9))]))
+        await ask(proxy, CHAT, history)
+        for number in range(9):
+            history += [assistant("Which island?" if number == 0 else f"Gate {number - 1}.")]
+            history += [user(f"My code for island {number} is 88{number}.")]
+            await ask(proxy, CHAT, history)
+        history += [assistant("Gate 8."), prompt]
+        upstream.script(Reply("Which island?"), Reply("Gate 99."))
+        await ask(proxy, CHAT, history)
+        await observe(memory)
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        again = [prompt, assistant("Which island?"), user("The third one.")]
+        response = await ask(proxy, CHAT, again)
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    assert upstream.received[-1].body["messages"] == again
+    assert (await tapes(memory))["trip~1"][2:] == ["user: The third one.", "assistant: Gate 99."]
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 async def test_old_results_that_a_client_shortens_make_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory, path: str

@@ -7,6 +7,7 @@ message is on the tape once, and a history that was edited never continues the t
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
@@ -301,6 +302,8 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
         if not length:
             break
         stored = join(await tape.conversation.messages())
+        if _is_beginning(stored, messages[:length], overlap=min(len(tape.end), length)):
+            continue
         match = _Match(tape, length, _not_on_tape(stored, messages[:length]))
         if not _is_edit(stored, messages[:length], match.not_on_tape):
             return match
@@ -336,6 +339,16 @@ def _is_evident(known: Sequence[Message]) -> bool:
         or sum(map(len, texts)) >= _OVERLAP_TEXT
         or any(len(id_) >= _OVERLAP_CALL for id_ in (*calls, *results))
     )
+
+
+def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, overlap: int) -> bool:
+    """Return whether a history begins as a tape that only ends with the same words again.
+
+    Then a message of it would have two places on the tape: its own, and one in the *overlap*.
+    """
+    pairs = zip(stored, messages, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
+    return len(stored) != len(messages) and shared > len(messages) - overlap
 
 
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
