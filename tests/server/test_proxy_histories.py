@@ -427,6 +427,30 @@ async def test_a_history_with_words_that_a_tape_ends_with_does_not_continue_it(
     assert (await tapes(memory))["trip~1"][2:] == ["user: The third one.", "assistant: Gate 99."]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_message_in_place_of_a_forgotten_one_is_stored(
+    memory: Memory, upstream: ModelServer, *, restarts: bool
+) -> None:
+    """As a user stops the answer, has the message forgotten, and writes another one."""
+    apps = [create_app(memory, openai_url=upstream.url) for _ in range(2)]
+    history = [user("Which pier?"), assistant("Pier 3."), user("My code is 8814. Which gate?")]
+    upstream.script(Reply("Pier 3."), Fail(500), Reply("B42."), Reply("At nine."))
+    async with served(apps[0]) as proxy:
+        await ask(proxy, CHAT, history[:1])
+        await ask(proxy, CHAT, history)
+    (state,) = await memory.conversations()
+    tape = tape_of(memory, state)
+    await tape.forget((await tape.messages())[-1].id or "")
+    history[-1] = user("Which gate?")
+    async with served(apps[restarts]) as proxy:
+        await ask(proxy, CHAT, history)
+        history += [assistant("B42."), user("When?")]
+        await ask(proxy, CHAT, history)
+
+    said = ["user: Which gate?", "assistant: B42.", "user: When?", "assistant: At nine."]
+    assert (await tapes(memory))["trip~1"][2:] == said
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 async def test_old_results_that_a_client_shortens_make_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory, path: str

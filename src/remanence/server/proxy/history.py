@@ -268,25 +268,36 @@ def _go_on(
     ids = [message.id for message in tape.end] if tape else []
     if tape is None or place is None or place.last_id not in ids:
         return None
-    stored = tape.end[ids.index(place.last_id) + 1 :]
-    end = length + len(stored)
-    if end <= len(messages) and _agree(stored, messages[:end], compare, newest=messages[-1]):
+    new = len(ids) - ids.index(place.last_id) - 1
+    end = length + new
+    if end <= len(messages) and _agree(tape, new, messages[:end], compare, newest=messages[-1]):
         return _Match(tape, end, place.not_on_tape)
     return None
 
 
 def _agree(
-    stored: Sequence[Message], messages: Sequence[Message], compare: _Same, *, newest: Message
+    tape: _Tape, count: int, messages: Sequence[Message], compare: _Same, *, newest: Message
 ) -> bool:
-    """Return whether *messages* end with the stored ones.
+    """Return whether *messages* end with the last *count* of a tape.
 
-    The newest of the history was edited if it is shorter; older ones are shortened by clients.
+    The newest of the history may be an edit of what the tape ends with.
     """
-    if not stored:
+    if not count:
         return True
-    pairs = zip(stored, messages[-len(stored) :], strict=True)
-    is_edited = messages[-1] is newest and is_shortened(stored[-1], newest)
+    pairs = zip(tape.end[-count:], messages[-count:], strict=True)
+    is_edited = messages[-1] is newest and _is_edited(tape, newest)
     return not is_edited and all(compare(before, now) for before, now in pairs)
+
+
+def _is_edited(tape: _Tape, newest: Message) -> bool:
+    """Return whether a message takes the place of the one that a tape ends with.
+
+    It is shorter, as clients shorten only older ones, or not the one that was forgotten there.
+    """
+    *before, stored = tape.end
+    if stored.kind == "forgotten":
+        return stored.id != next(chain([newest], (before[-1].id or "") if before else ""))
+    return is_shortened(stored, newest)
 
 
 async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
@@ -324,7 +335,7 @@ def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
         stored, resent = tape.end[-count:], messages[length - count : length]
         known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
         is_enough = len(known) > 1 and (length == whole or _is_evident(known))
-        if is_enough and _agree(stored, resent, is_same, newest=messages[-1]):
+        if is_enough and _agree(tape, count, resent, is_same, newest=messages[-1]):
             return length
     return 0
 
