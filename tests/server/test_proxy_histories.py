@@ -317,6 +317,53 @@ async def test_a_forgotten_message_stays_forgotten_in_a_branch(
     assert "8814" not in str(await tapes(memory))
 
 
+async def test_a_forgotten_answer_takes_no_history_from_its_own_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = await talk(proxy, upstream, memory, 4)
+    upstream.script(Reply("Its code is 8814."), Reply("Gate 3."), Reply("Gate 4."))
+    await ask(proxy, CHAT, history[:-1])
+    for state in await memory.conversations():
+        tape = tape_of(memory, state)
+        await tape.forget((await tape.messages())[-1].id or "")
+    history[-1] = assistant("Its code is 8814.")
+    history.append(user("Which gate?"))
+    await ask(proxy, CHAT, history)
+    response = await ask(proxy, CHAT, history)
+
+    assert response.headers["x-remanence-conversation"] == "trip~2"
+    kept = await tapes(memory)
+    assert [len(tape) for tape in kept.values()] == [8, 10, 10]
+    assert "8814" not in str(kept)
+
+
+@pytest.mark.parametrize("change", ["text around questions", "answers in two parts"])
+async def test_a_branch_after_a_restart_shares_the_notes_of_a_history_that_changed(
+    upstream: ModelServer, memory: Memory, change: str
+) -> None:
+    history: list[dict[str, Any]] = []
+    parts = ("First {}.", "Then {}.") if "parts" in change else ("Noted {}.",)
+    around = "{0}" if "parts" in change else "<now>12:{1}</now>\n{0}"
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        for number in range(20):
+            question = LONG.format(number)
+            sent = [*history, user(around.format(question, number))]
+            history.append(user(question))
+            for part in parts:
+                upstream.script(Reply(part.format(number)))
+                await ask(proxy, CHAT, sent)
+                history.append(assistant(part.format(number)))
+                sent.append(history[-1])
+            await observe(memory)
+    end = 18 * (1 + len(parts))
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        await ask(proxy, CHAT, [*history[:end], user("Another question.")])
+
+    states = {state.ref.id: state for state in await memory.conversations()}
+    (entry, *_) = await tape_of(memory, states["trip~1"]).log()
+    assert (entry.kind, entry.last_seq) == ("forked", end)
+
+
 async def ask_for_pier(
     proxy: Client, upstream: ModelServer, history: list[Any], number: int
 ) -> list[Any]:

@@ -37,6 +37,7 @@ there are so many, or that have so many characters of the user, or the id of a c
 A greeting and its answer are in the conversations of many.
 """
 
+_PAGE: Final = 50
 _MAX_BRANCHES: Final = 1_000
 _KEPT_PLACES: Final = 10_000
 _LOCKS: Final = 256
@@ -87,10 +88,6 @@ class _Tape(NamedTuple):
     def last_id(self) -> str:
         return (self.end[-1].id or "") if self.end else ""
 
-    @property
-    def is_read_whole(self) -> bool:
-        return self.last_seq <= _OVERLAP + 1
-
 
 class _Match(NamedTuple):
     """A tape, and the number of messages of a history that end where the tape does."""
@@ -105,15 +102,17 @@ class _Place(NamedTuple):
 
     tape: str
     last_id: str
+    last_seq: int
     not_on_tape: frozenset[int]
 
 
-class _Fork(NamedTuple):
-    """The last message that a history shares with a tape: of both, by number and by seq."""
+class _Shared(NamedTuple):
+    """The beginning that a history shares with a tape: so many messages, and the last on the tape."""
 
-    length: int
-    last_seq: int
-    source: Conversation
+    tape: _Tape
+    length: int = 0
+    last_seq: int = 0
+    last_id: str = ""
     not_on_tape: frozenset[int] = frozenset()
 
 
@@ -155,13 +154,15 @@ class Histories:
                 await self._require(name, version)
             appended = await tape.conversation.append(*new)
             last_id = (new[-1].id or "") if new else tape.last_id
-            for end, end_id in ((done, tape.last_id), (length, last_id)):
+            last_seq = appended[-1].seq if appended else tape.last_seq
+            ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
+            for end, end_id, end_seq in ends:
                 if end:
-                    place = _Place(tape.conversation.id, end_id, not_on_tape)
+                    place = _Place(tape.conversation.id, end_id, end_seq, not_on_tape)
                     self._places[name, ids[end - 1]] = place
         return Stored(
             conversation=tape.conversation,
-            last_seq=appended[-1].seq if appended else tape.last_seq,
+            last_seq=last_seq,
             length=length,
             not_on_tape=not_on_tape,
             version=await self._version(name, tape.conversation.id),
@@ -171,9 +172,8 @@ class Histories:
         self, name: Name, messages: Sequence[Message], ids: Sequence[str], *, branch: bool
     ) -> _Match:
         """Return the tape that the history continues, or an empty one."""
-        length, place = self._longest_known(name, ids)
-        known = await self._read(name, place.tape) if place else None
-        if match := _go_on(known, place, length, messages, is_equal):
+        known = await self._longest_known(name, ids)
+        if known and (match := _go_on(known, messages, is_equal)):
             return match
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
@@ -186,54 +186,31 @@ class Histories:
             tapes.append(tape)
         else:
             raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
-        if match := _go_on(known, place, length, messages, is_same):
+        if known and (match := _go_on(known, messages, is_same)):
             return match
-        if match := await _find_overlap(tapes, messages):
+        shared = await _find_shared(known, tapes, messages, ids)
+        if shared and shared.last_id == shared.tape.last_id:
+            return _Match(shared.tape, shared.length, shared.not_on_tape)
+        if match := await _find_overlap(tapes, messages, beyond=shared.length if shared else 0):
             return match
-        if (
-            tapes
-            and not branch
-            and not any([await _begins(one.conversation, ids) for one in tapes])
-        ):
+        if shared:
+            id_ = tape.conversation.id
+            await shared.tape.conversation.fork(id_, last_seq=shared.last_seq)
+            return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
+        if tapes and not branch:
             raise UnknownHistory(
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        found = await self._find_fork(name, tapes, ids, place, length)
-        return (
-            _Match(tape) if found is None else await self._fork(name, found, tape.conversation.id)
-        )
+        return _Match(tape)
 
-    async def _find_fork(
-        self,
-        name: Name,
-        tapes: Sequence[_Tape],
-        ids: Sequence[str],
-        place: _Place | None,
-        length: int,
-    ) -> _Fork | None:
-        """Return the last message that the history shares with a tape."""
-        found: list[_Fork] = []
-        if place is not None:
-            tape = self._conversation(name, place.tape)
-            seqs = {message.id: message.seq for message in await tape.messages()}
-            if seq := seqs.get(place.last_id):
-                found.append(_Fork(length, seq, tape, place.not_on_tape))
-        if not found or length < len(ids) - 1:
-            found += [await _last_shared(tape, ids) for tape in tapes]
-        fork = max(found, key=lambda one: one.length, default=None)
-        return fork if fork and fork.length else None
-
-    async def _fork(self, name: Name, fork: _Fork, id_: str) -> _Match:
-        await fork.source.fork(id_, last_seq=fork.last_seq)
-        return _Match(await self._read(name, id_), fork.length, fork.not_on_tape)
-
-    def _longest_known(self, name: Name, ids: Sequence[str]) -> tuple[int, _Place | None]:
-        """Return how much of the history was found on a tape before, and where."""
+    async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
+        """Return how much of the history was found on a tape before."""
         for length in range(len(ids), 0, -1):
             if place := self._places.get((name, ids[length - 1])):
-                return length, place
-        return 0, None
+                tape = await self._read(name, place.tape)
+                return _Shared(tape, length, place.last_seq, place.last_id, place.not_on_tape)
+        return None
 
     def _conversation(self, name: Name, id_: str) -> Conversation:
         return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
@@ -257,22 +234,18 @@ class Histories:
         return TapeVersion(tape, state.key, state.erasures)
 
 
-def _go_on(
-    tape: _Tape | None,
-    place: _Place | None,
-    length: int,
-    messages: Sequence[Message],
-    compare: _Same,
-) -> _Match | None:
-    """Match a history whose first *length* messages were at a place of the tape before."""
-    ids = [message.id for message in tape.end] if tape else []
-    if tape is None or place is None or place.last_id not in ids:
+def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:
+    """Match a history whose beginning was on a tape before."""
+    ids = [message.id for message in known.tape.end]
+    if known.last_id not in ids:
         return None
-    new = len(ids) - ids.index(place.last_id) - 1
-    end = length + new
-    if end <= len(messages) and _agree(tape, new, messages[:end], compare, newest=messages[-1]):
-        return _Match(tape, end, place.not_on_tape)
-    return None
+    new = len(ids) - ids.index(known.last_id) - 1
+    end = known.length + new
+    if end > len(messages):
+        return None
+    if not _agree(known.tape, new, messages[:end], compare, newest=messages[-1]):
+        return None
+    return _Match(known.tape, end, known.not_on_tape)
 
 
 def _agree(
@@ -300,8 +273,10 @@ def _is_edited(tape: _Tape, newest: Message) -> bool:
     return is_shortened(stored, newest)
 
 
-async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
-    """Match a history that ends like a tape, but is not the same from the beginning.
+async def _find_overlap(
+    tapes: Sequence[_Tape], messages: Sequence[Message], *, beyond: int
+) -> _Match | None:
+    """Match a history that ends like a tape, *beyond* the beginning that it shares with another.
 
     Of several tapes it continues the one that has most of it, and of these the latest branch. One
     that was edited matches none. A message that was changed twice is changed by the client itself,
@@ -310,7 +285,7 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
     edits: dict[frozenset[int], _Match] = {}
     overlaps = ((_overlap(tape, messages), tape) for tape in reversed(tapes))
     for length, tape in sorted(overlaps, key=lambda overlap: overlap[0], reverse=True):
-        if not length:
+        if length <= beyond:
             break
         stored = join(await tape.conversation.messages())
         if _is_beginning(stored, messages[:length], overlap=min(len(tape.end), length)):
@@ -325,16 +300,12 @@ async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> 
 
 
 def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
-    """Return how many messages of a history end with the tape, or 0.
-
-    Few are enough where they are the whole tape, which then has nothing of anybody else.
-    """
-    whole = len(tape.end) if tape.is_read_whole else 0
+    """Return how many messages of a history end with the tape, or 0."""
     for length in range(len(messages), 1, -1):
         count = min(len(tape.end), length)
         stored, resent = tape.end[-count:], messages[length - count : length]
         known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
-        is_enough = len(known) > 1 and (length == whole or _is_evident(known))
+        is_enough = len(known) > 1 and _is_evident(known)
         if is_enough and _agree(tape, count, resent, is_same, newest=messages[-1]):
             return length
     return 0
@@ -392,22 +363,62 @@ def _is_edit(
     )
 
 
-async def _last_shared(tape: _Tape, ids: Sequence[str]) -> _Fork:
+async def _find_shared(
+    known: _Shared | None, tapes: Sequence[_Tape], messages: Sequence[Message], ids: Sequence[str]
+) -> _Shared | None:
+    """Return the longest beginning that a history shares with a tape, the latest of several."""
+    found = [await _find_beginning(tape, ids) for tape in reversed(tapes)]
+    if known and await _is_there(known):
+        found.insert(0, known)
+    found = [await _extend(one, messages) for one in found]
+    longest = max(found, key=lambda one: one.length, default=None)
+    return longest if longest and longest.length else None
+
+
+async def _is_there(known: _Shared) -> bool:
+    """Return whether the tape still has the message with which a known history ends."""
+    found = await known.tape.conversation.messages(after=known.last_seq - 1, limit=1)
+    return [message.id for message in found] == [known.last_id]
+
+
+async def _find_beginning(tape: _Tape, ids: Sequence[str]) -> _Shared:
     """Return where a history with these ids leaves the tape: each stands for all before it."""
     lengths = {id_: number for number, id_ in enumerate(ids, 1)}
-    length, shared, beyond = 0, 0, tape.last_seq + 1
-    while beyond - shared > 1:
-        middle = (shared + beyond) // 2
-        (message,) = await tape.conversation.messages(after=middle - 1, limit=1)
-        if message.id in lengths:
-            length, shared = lengths[message.id], middle
+    shared, beyond = _Shared(tape), tape.last_seq + 1
+    while beyond - shared.last_seq > 1:
+        middle = (shared.last_seq + beyond) // 2
+        joined = await _read_joined(tape, middle - 1, _OVERLAP)
+        if joined and (id_ := joined[0].id) in lengths:
+            shared = _Shared(tape, lengths[id_], joined[0].seq, id_)
         else:
             beyond = middle
-    return _Fork(length, shared, tape.conversation)
+    return shared
 
 
-async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
-    return any(message.id in ids for message in await conversation.messages(limit=1))
+async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
+    """Return a shared beginning with the messages behind it that their client changed.
+
+    A forgotten message is known by its id, or by the one behind it; the newest is never changed.
+    """
+    at, end_id, end_seq = shared.length, shared.last_id, shared.last_seq
+    while at < len(messages) and (page := await _read_joined(shared.tape, end_seq, _PAGE)):
+        for stored in page[: len(messages) - at]:
+            one, at = messages[at], at + 1
+            is_known = is_equal(stored, one) or stored.id == next(chain([one], end_id))
+            if not is_known and (at == len(messages) or not is_same(stored, one)):
+                return shared
+            end_id, end_seq = stored.id or "", stored.seq
+            if is_known or stored.kind != "forgotten":
+                shared = shared._replace(length=at, last_seq=end_seq, last_id=end_id)
+    return shared
+
+
+async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
+    """Return the next messages of a tape, with successive answers as one, and no part of one."""
+    read = await tape.conversation.messages(after=after, limit=limit)
+    joined = join(read)
+    is_cut = len(joined) > 1 and read[-1].seq < tape.last_seq
+    return joined[:-1] if is_cut else joined
 
 
 def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
