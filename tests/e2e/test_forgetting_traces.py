@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -146,6 +147,29 @@ async def test_a_note_that_quotes_a_forgotten_message_goes_in_any_script(
         assert receipt.segments == (before[0].id, before[1].id)
         assert before[2].id in [segment.id for segment in await chat.observations()]
     assert word not in content_of(tmp_path)
+
+
+@pytest.mark.parametrize("forgotten", ["i have 2 cats", "my name is Al", "i was ill in 2026"])
+async def test_notes_that_only_share_a_day_or_letters_with_a_forgotten_message_stay(
+    url: str, forgotten: str
+) -> None:
+    async def observe(request: ModelRequest) -> str:
+        return (
+            "#2 [Fact] Tom: tea also for Ben" if "#2" in request.prompt else "#1 [Fact] something"
+        )
+
+    at = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    async with Memory.open(url, observer=observe) as memory:
+        chat = memory.conversation("c", user="ana")
+        for number, text in enumerate((forgotten, "Tom buys tea for Ben."), 1):
+            await chat.append(Message.user(text, id=f"m{number}", created_at=at))
+            await chat.flush(everything=True)
+        (first, second) = await chat.observations()
+        assert "2026-03-02" in second.text
+
+        receipt = await chat.forget("m1")
+
+    assert receipt.segments == (first.id,)
 
 
 async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(

@@ -1,17 +1,21 @@
 """Traces of forgotten messages elsewhere: notes of other messages, and facts made later."""
 
+import re
 from collections.abc import AsyncIterator, Collection, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from remanence.notes.literals import find_literals
+from remanence.notes.literals import contains, find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.notes.terms import terms
 from remanence.protocols import Store
 from remanence.types import ConversationRef, Fact, MemoryState, Message, Segment
 
 PAGE: Final = 500
+_MIN_INFLECTED: Final = 4
+_SMALL_NUMBER: Final = re.compile(r"\d{1,2}")
+"""Every text may have one, as of a day or an hour: it shows no repetition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,8 @@ class Traces:
     def _values(self) -> frozenset[str]:
         texts = map(everything_in, self.forgotten)
         literals = (literal for text in texts for literal in find_literals(text))
-        return frozenset(filter(None, (plain_text(literal.text) for literal in literals)))
+        plain = (plain_text(literal.text) for literal in literals)
+        return frozenset(value for value in plain if value and not _SMALL_NUMBER.fullmatch(value))
 
     @cached_property
     def _terms(self) -> frozenset[str]:
@@ -48,12 +53,12 @@ class Traces:
         for segment in segments:
             text = _everything(segment)
             plain, named = plain_text(text), terms(text) & self._terms
-            values = [value for value in self._values if value in plain]
+            values = [value for value in self._values if _has(plain, value)]
             if not named and not values:
                 continue
             own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
-            said = "\n".join(map(everything_in, own))
-            if values and any(value not in plain_text(said) for value in values):
+            said = plain_text("\n".join(map(_said, own)))
+            if not all(_has(said, value) for value in values):
                 found.add(segment.id)
             elif named := named - terms(said):
                 suspects[segment.id] = named
@@ -100,7 +105,7 @@ class Traces:
         while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
             for message in page:
                 if not self._is_forgotten(ref, message):
-                    left -= terms(everything_in(message))
+                    left -= terms(_said(message))
             after = page[-1].seq
         return left
 
@@ -115,6 +120,16 @@ class Traces:
 
     def _is_forgotten(self, ref: ConversationRef, message: Message) -> bool:
         return ref == self.state.ref and message.seq in self._seqs
+
+
+def _has(text: str, value: str) -> bool:
+    """Return whether a text has a value: a short one as a whole word, others with any ending."""
+    return value in text if len(value) >= _MIN_INFLECTED else contains(text, value)
+
+
+def _said(message: Message) -> str:
+    """Return all that a message says, and its day, with which notes and facts are dated."""
+    return f"{everything_in(message)}\n{message.created_at:%Y-%m-%d}"
 
 
 def _everything(segment: Segment) -> str:

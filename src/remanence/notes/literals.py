@@ -106,7 +106,7 @@ class LossReport:
             if not key or key in self._present:
                 continue
             if key not in self._missing:
-                if _contains(self._kept, key):
+                if contains(self._kept, key):
                     self._present.add(key)
                     continue
                 self._missing[key] = literal
@@ -154,7 +154,7 @@ def _normal(text: str) -> str:
     return " ".join(_THOUSANDS.sub("", folded).split())
 
 
-def _contains(text: str, value: str) -> bool:
+def contains(text: str, value: str) -> bool:
     """Return whether *text* has *value* as a whole word: `312` does not have `12`."""
     start = text.find(value)
     while start >= 0:
