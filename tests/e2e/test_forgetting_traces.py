@@ -11,9 +11,13 @@ import apsw
 import pytest
 
 from remanence import Memory, Message, Settings, memory_tools
+from remanence.engine.traces import Traces
 from remanence.errors import InvalidArgument
 from remanence.protocols import ModelRequest
-from remanence.types import FilePart, TextPart, ToolCallPart
+from remanence.stores import open_store
+from remanence.testing import FaultyStore
+from remanence.testing.store_contract.samples import REF, fact, user
+from remanence.types import ConversationRef, FilePart, TextPart, ToolCallPart
 from remanence.types.receipt import chain, digest
 
 
@@ -204,6 +208,39 @@ async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
     assert left == {"Ana is a vegetarian", "Ana's sister lives in Lisbon"}
     assert len(receipt.facts) == 2
     assert "Rua Augusta" not in content_of(tmp_path)
+
+
+class CountedStore(FaultyStore):
+    """Counts the reads of tapes."""
+
+    reads = 0
+
+    async def messages(
+        self,
+        ref: ConversationRef,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+    ) -> tuple[Message, ...]:
+        self.reads += 1
+        return await super().messages(ref, after=after, limit=limit, max_tokens=max_tokens)
+
+
+async def test_a_tape_is_read_once_for_all_facts_that_may_quote_a_message() -> None:
+    store = CountedStore(await open_store("sqlite:///:memory:"))
+    said = [user("My plumber is Tom."), user("Ben is a plumber.")]
+    appended = await store.append(REF, said, user="ana")
+    facts = [
+        fact(f"f{number}", f"Plumber {number} is free", conversation=REF.id, last_seq=2)
+        for number in range(20)
+    ]
+    quoting = fact("t", "Tom is free", conversation=REF.id, last_seq=2)
+    traces = Traces(store=store, state=appended.state, forgotten=appended.messages[:1])
+
+    assert await traces.in_facts([*facts, quoting], ()) == {"t"}
+    assert store.reads <= 4
+    await store.close()
 
 
 @pytest.mark.parametrize("erase", ["message", "fact"])

@@ -1,7 +1,7 @@
 """Traces of forgotten messages elsewhere: notes of other messages, and facts made later."""
 
 import re
-from collections.abc import AsyncIterator, Collection, Sequence, Set as AbstractSet
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -76,7 +76,7 @@ class Traces:
         since = min((fact.created_at for fact in gone), default=None)
         before = [f for f in facts if f.id not in erased and since and f.created_at < since]
         known -= frozenset(term for fact in before for term in terms(fact.summary))
-        found: set[str] = set()
+        suspects: dict[str, tuple[ConversationRef, AbstractSet[str]]] = {}
         for fact in facts:
             is_later = since is not None and fact.created_at >= since
             if fact.id in erased or fact.conversation is None:
@@ -86,28 +86,32 @@ class Traces:
                 named = terms(fact.summary) & self._terms
             else:
                 named = terms(fact.summary) & known
-            if is_later and named and await self._is_unsaid(fact, named):
-                found.add(fact.id)
-        return found
+            if is_later and named:
+                suspects[fact.id] = ConversationRef(fact.tenant, fact.conversation), named
+        unsaid = await self._unsaid_by_all(suspects.values())
+        return {id_ for id_, (source, named) in suspects.items() if named & unsaid[source]}
 
-    async def _is_unsaid(self, fact: Fact, named: AbstractSet[str]) -> bool:
-        """Return whether a fact has a term that neither its conversation nor this one says."""
-        source = ConversationRef(fact.tenant, fact.conversation or "")
-        if source != self.state.ref:
-            if not await self.store.messages(source, after=0, limit=1):
-                return False
-            named = await self._unsaid(source, named)
-        return bool(await self._unsaid(self.state.ref, named))
+    async def _unsaid_by_all(
+        self, suspects: Collection[tuple[ConversationRef, AbstractSet[str]]]
+    ) -> Mapping[ConversationRef, AbstractSet[str]]:
+        """Return the terms of each conversation that neither it nor this one says."""
+        here = await self._unsaid(
+            self.state.ref, frozenset().union(*(named for _, named in suspects))
+        )
+        named_by: dict[ConversationRef, AbstractSet[str]] = {}
+        for source, named in suspects:
+            named_by[source] = named_by.get(source, frozenset()) | (named & here)
+        return {source: await self._unsaid(source, named) for source, named in named_by.items()}
 
     async def _unsaid(self, ref: ConversationRef, named: AbstractSet[str]) -> AbstractSet[str]:
-        """Return the terms that no message says that stays on a tape."""
+        """Return the terms that no message says that stays on a tape; none if there is no tape."""
         after, left = 0, set(named)
         while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
             for message in page:
                 if not self._is_forgotten(ref, message):
                     left -= terms(_said(message))
             after = page[-1].seq
-        return left
+        return left if after else frozenset()
 
     async def _read(
         self, ref: ConversationRef, first_seq: int, last_seq: int
