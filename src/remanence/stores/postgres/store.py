@@ -19,7 +19,7 @@ from remanence.stores.postgres.check import write_problems
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, reason, translate_error
 from remanence.stores.postgres.server import Transaction, begin, outcome
-from remanence.stores.sql import search, tape, vectors
+from remanence.stores.sql import search, vectors
 from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
 from remanence.stores.sql.sizes import sizes_with
@@ -191,8 +191,8 @@ class PostgresStore(SQLStore):
                 if not connection.closed:
                     connection.autocommit = False
 
-    def _index(self, connection: SQLConnection, written: tape.TapeWrite) -> None:
-        while search.index_some(connection, written.conversation):
+    def _index(self, connection: SQLConnection, conversation: int, *, unindexed: int) -> None:  # noqa: ARG002 - all of them
+        while search.index_some(connection, conversation):
             pass
 
     def _remove_words(self, connection: SQLConnection, conversation: int) -> None:

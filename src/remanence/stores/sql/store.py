@@ -82,7 +82,7 @@ class SQLStore(ABC):
         """Run *work* on one state of the database."""
 
     @abstractmethod
-    def _index(self, connection: Connection, written: tape.TapeWrite) -> None:
+    def _index(self, connection: Connection, conversation: int, *, unindexed: int) -> None:
         """Index new messages, or plan to; in the transaction that wrote them."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class SQLStore(ABC):
             written = tape.append(
                 connection, ref, entries, now, user=user, turn=turn, any_user=any_user
             )
-            self._index(connection, written)
+            self._index(connection, written.conversation, unindexed=written.unindexed)
             return written
 
         written = await self._write(write)
@@ -171,8 +171,7 @@ class SQLStore(ABC):
         def fork(connection: Connection) -> MemoryState | None:
             forked = forking.fork(connection, state, ref, last_seq=last_seq, at=at)
             if forked is not None:
-                written = tape.TapeWrite((), (), forked.key, unindexed=last_seq)
-                self._index(connection, written)
+                self._index(connection, forked.key, unindexed=last_seq)
             return forked
 
         return await self._write(fork)

@@ -11,7 +11,7 @@ from remanence.clock import Clock
 from remanence.errors import StoreUnavailable
 from remanence.protocols import EVERYTHING
 from remanence.stores.optional import write_if_possible
-from remanence.stores.sql import search, snapshots, tape
+from remanence.stores.sql import search, snapshots
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.sizes import sizes_with
 from remanence.stores.sql.store import SQLStore
@@ -162,8 +162,8 @@ class SQLiteStore(SQLStore):
     async def _read(self, work: Work[T]) -> T:
         return await self._reader.submit(work)
 
-    def _index(self, _: Connection, written: tape.TapeWrite) -> None:
-        self._upkeep.note_append(written.conversation, unindexed=written.unindexed)
+    def _index(self, _: Connection, conversation: int, *, unindexed: int) -> None:
+        self._upkeep.note_append(conversation, unindexed=unindexed)
 
     def _remove_words(self, connection: Connection, conversation: int) -> None:
         self._upkeep.note_deletion(connection, conversation)
