@@ -49,6 +49,15 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
             'I call my cat "Miso" since she came to us from the shelter in May, and my dog "Tofu".',
             [],
         ),
+        (
+            "Elle a dit «Bonjour». J'habite à Lisbonne et je suis infirmière. Et moi, «Salut».",
+            [],
+        ),
+        (
+            "Er sagte »Hallo«. Ich wohne in Bremen und arbeite als Krankenpfleger. Dann »Tschüss«.",
+            [],
+        ),
+        ('The 5" pipe is here. I live in Lisbon and work as a nurse. The 6" pipe is not.', []),
         ("Buy these:\nEggs,\nMilk,\nBread", []),
         ("This is my plan.\n\nfirst the eggs,\nthen the bread", []),
     ],

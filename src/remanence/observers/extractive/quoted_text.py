@@ -5,10 +5,14 @@ from collections.abc import Iterable, Iterator
 
 from remanence.observers.extractive.sentences import Span
 
-_PAIRS = tuple(tuple(pair) for pair in ("“”", "„“", "„”", "«»", "»«", "「」", "『』", '""'))
 _LEAST = 40
 """Characters of a quotation that may have a sentence; a shorter one is a name or a word."""
 _MOST = 20_000
+_PAIRS = ("“”", "„“", "„”", "«»", "»«", "「」", "『』", '""')
+_QUOTATION = re.compile(
+    "|".join(f"{pair[0]}(?<![0-9A-Za-z].)[^{pair}]{{0,{_MOST}}}{pair[1]}" for pair in _PAIRS)
+)
+"""A quotation, found from the left, so that none begins where another ends or behind a number."""
 _SALUTATION = re.compile(
     r"(?<![,，]\n)^([^\W\d_])[^\n.!?;:,，]{1,40}[,，]\n+(?![^\n]*[,，]$)", re.MULTILINE
 )
@@ -38,13 +42,10 @@ def quoted_spans(text: str) -> Iterator[Span]:
     """
     for lines in _QUOTED_LINES.finditer(text):
         yield Span(*lines.span())
-    for opens, closes in _PAIRS:
-        if opens not in text:
-            continue
-        between = f"[^{re.escape(opens + closes)}]"
-        for match in re.finditer(f"{opens}({between}{{0,{_MOST}}}){closes}", text):
-            if len(match[1]) >= _LEAST:
-                yield Span(*match.span(1))
+    for match in _QUOTATION.finditer(text):
+        start, end = match.start() + 1, match.end() - 1
+        if end - start >= _LEAST:
+            yield Span(start, end)
     for mail in _MAIL.finditer(text):
         if _SENT.search(mail[0]):
             yield Span(mail.start(), len(text))
