@@ -88,7 +88,20 @@ class WrongUser(RemanenceError):
 
 
 class StoreError(RemanenceError):
-    """The database refused; what was asked for was not written."""
+    """The database refused; what was asked for was not written.
+
+    `public` is the text for clients of a service: it names no path, host or user of the server.
+    """
+
+    _public: str | None = None
+
+    def __init__(self, message: str, *, public: str | None = None) -> None:
+        super().__init__(message)
+        self._public = public
+
+    @property
+    def public(self) -> str:
+        return str(self) if self._public is None else self._public
 
 
 class StoreUnavailable(StoreError):

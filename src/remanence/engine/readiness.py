@@ -1,6 +1,7 @@
 """Readiness of a memory: the store can be read, and background work keeps up."""
 
 import asyncio
+import logging
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -8,6 +9,8 @@ from remanence.clock import Clock
 from remanence.errors import StoreError
 from remanence.protocols import WorkQueue
 from remanence.types import Unready
+
+_log = logging.getLogger(__name__)
 
 STORE_SECONDS: Final = 5.0
 """Seconds within which the store has to answer."""
@@ -33,7 +36,8 @@ async def find_unready(store: WorkQueue, *, clock: Clock, works: bool) -> tuple[
         detail = f"the store did not answer within {STORE_SECONDS:g} s"
         return (Unready(code="store", detail=detail),)
     except StoreError as error:
-        return (Unready(code="store", detail=f"the store cannot be read: {error}"),)
+        _log.warning("the store cannot be read: %s", error)
+        return (Unready(code="store", detail=f"the store cannot be read: {error.public}"),)
     reasons = (overdue, failing) if works else ()
     return tuple(reason for reason in reasons if reason is not None)
 

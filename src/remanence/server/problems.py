@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457)."""
 
+import logging
 import math
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
@@ -12,12 +13,17 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from remanence.errors import ModelError, RemanenceError
+from remanence.errors import ModelError, RemanenceError, StoreError, StoreUnavailable
 from remanence.http.problems import KINDS, MODEL_FAILED, URN
 from remanence.wire.json_value import JsonObject
 
+_log = logging.getLogger(__name__)
+
 MEDIA_TYPE: Final = "application/problem+json"
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+
+STORE_RETRY_SECONDS: Final = 2
+"""Seconds until a store that cannot be used now is worth another request."""
 
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
@@ -119,7 +125,10 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def document(error: Exception) -> JsonObject:
-    """Return the problem of an error; an unexpected one shows only its type."""
+    """Return the problem of an error; an unexpected one shows only its type.
+
+    What only the operator may read of an error of the store is logged.
+    """
     if not isinstance(error, RemanenceError):
         return _document(500, "failed", f"the request failed: {type(error).__name__}")
     if isinstance(error, ModelError):
@@ -128,7 +137,11 @@ def document(error: Exception) -> JsonObject:
         return _document(status, MODEL_FAILED, str(error), **more)
     found = ((status, code) for kind, status, code in KINDS if isinstance(error, kind))
     status, code = next(found, (500, "failed"))
-    return _document(status, code, str(error))
+    if not isinstance(error, StoreError):
+        return _document(status, code, str(error))
+    _log.warning("%s: %s", code, error)
+    wait_seconds = STORE_RETRY_SECONDS if isinstance(error, StoreUnavailable) else None
+    return _document(status, code, error.public, retry_after_seconds=wait_seconds)
 
 
 def response_to(error: Exception) -> JSONResponse:

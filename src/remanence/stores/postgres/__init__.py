@@ -3,13 +3,13 @@
 import importlib
 
 import psycopg
-from psycopg_pool import ConnectionPool
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
 from remanence.stores.postgres.pgvector import use_if_cheap
+from remanence.stores.postgres.pool import Pool
 from remanence.stores.postgres.server import begin, database_name, require_server
 from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.rows import encode_instant
@@ -18,8 +18,6 @@ __all__ = ["PostgresStore", "open_postgres"]
 
 _MIGRATIONS = "remanence.stores.postgres"
 _LOCK = 0x72656D61  # "rema"
-_IDLE_SECONDS = 5
-_MAX_CONNECTIONS = 8
 
 
 def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
@@ -35,23 +33,10 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
                     begin(connection, clock)
                 _migrate(connection, name, clock)
                 use_if_cheap(connection)
-        pool = ConnectionPool(
-            url,
-            min_size=1,
-            max_size=_MAX_CONNECTIONS,
-            open=True,
-            timeout=30,
-            configure=_limit_transactions,
-        )
+        pool = Pool(url)
     except psycopg.Error as error:
         raise translate_error(error, name) from error
     return PostgresStore(pool, name=name, clock=clock, read_only=read_only)
-
-
-def _limit_transactions(connection: psycopg.Connection) -> None:
-    """Have the server end the transactions of a process that was stopped, as they hold locks."""
-    connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
-    connection.commit()
 
 
 def _require_newest(connection: psycopg.Connection, name: str) -> None:

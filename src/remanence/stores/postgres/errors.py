@@ -26,14 +26,29 @@ def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) ->
             f"a name or an id is too long for {database} ({reason(error)}): use at most 2,000 bytes"
         )
     if remedy := find_remedy(error):
-        return StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
-    return StoreError(f"{database} refused: {reason(error)}")
+        text = f"{database}: {reason(error)}: {remedy}"
+        return StoreUnavailable(text, public=_public_reason(error))
+    return StoreError(
+        f"{database} refused: {reason(error)}", public="the database refused: see the server's log"
+    )
 
 
 def reason(error: psycopg.Error) -> str:
     """Return the first line of an error's text."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def _public_reason(error: psycopg.Error) -> str:
+    """Return why the database does not serve now, without names of hosts, users or files."""
+    text = str(error)
+    found = (what for words, what in _PUBLIC_REASONS if any(word in text for word in words))
+    return f"{next(found, 'the database cannot be used now')}: try again later"
+
+
+def has_no_room(error: psycopg.Error) -> bool:
+    """Return whether a server that works refuses a connection because it has enough of them."""
+    return find_remedy(error) == _FEWER_CONNECTIONS
 
 
 def find_remedy(error: psycopg.Error) -> str | None:
@@ -65,6 +80,15 @@ _REFUSED = (
     ('" does not exist', "create it, or name another one in the URL"),
 )
 """Words of errors of connecting, which have no class of their own."""
+
+_PUBLIC_REASONS = (
+    (("Connection refused", "No such file or directory"), "the database refused the connection"),
+    (("timeout expired", "timed out"), "the database did not answer"),
+    (("the database system is",), "the database is starting or shutting down"),
+    (("too many", "remaining connection slots", "no connection was"), "the database is busy"),
+    (("closed the connection", "terminating connection"), "the database closed the connection"),
+    (("No space left",), "the database has no space left, and nothing was written"),
+)
 
 _REMEDIES: dict[type, str] = {
     errors.InsufficientPrivilege: (

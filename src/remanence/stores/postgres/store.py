@@ -18,6 +18,7 @@ from remanence.stores.postgres import pgvector
 from remanence.stores.postgres.check import write_problems
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, reason, translate_error
+from remanence.stores.postgres.pool import Unreachable
 from remanence.stores.postgres.server import Transaction, begin, outcome
 from remanence.stores.sql import search, vectors
 from remanence.stores.sql.connection import Connection as SQLConnection
@@ -137,7 +138,7 @@ class PostgresStore(SQLStore):
             except RETRIED as error:
                 if is_done and (transaction is None or self._was_committed(transaction)):
                     return answer
-                if not left or isinstance(error, PoolTimeout):
+                if not left or isinstance(error, PoolTimeout | Unreachable):
                     raise translate_error(error, self._name) from error
                 self._pool.check()  # a server that started again has cut them all
             except (psycopg.Error, UnicodeEncodeError) as error:
