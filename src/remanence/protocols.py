@@ -695,6 +695,15 @@ class Store(
     async def check(self) -> tuple[Problem, ...]:
         """Look for violations of coverage and accounting, and for damage of the database."""
 
+    async def probe(self) -> None:
+        """Write something that is rolled back, unless the store is open for reading only.
+
+        Cheap enough for a probe every few seconds.
+
+        Raises:
+            StoreUnavailable: nothing can be written now.
+        """
+
     async def close(self) -> None: ...
 
 

@@ -1,9 +1,13 @@
-"""`/readyz`: whether the store can be read and background work keeps up."""
+"""`/readyz`: whether the store can be read and written, and background work keeps up."""
 
 import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import httpx2
 import pytest
 from tests.server.conftest import POLICY, Client, served
@@ -126,6 +130,58 @@ async def test_a_store_that_cannot_be_read_is_a_reason(clock: FixedClock) -> Non
     assert "disk I/O error" in reason.detail
 
 
+async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_free(
+    tmp_path: Path, clock: FixedClock
+) -> None:
+    path = tmp_path / "memory.db"
+    async with (
+        Memory.open(f"sqlite:///{path}", clock=clock) as memory,
+        served(create_app(memory)) as client,
+    ):
+        rival = apsw.Connection(str(path))
+        rival.execute("BEGIN IMMEDIATE")
+        locked = await client.get("/readyz")
+        rival.close()
+        free = await client.get("/readyz")
+        conversations = await memory.conversations()
+
+    assert (locked.status_code, codes(locked)) == (503, ["store"])
+    assert "another process holds the lock" in locked.text
+    assert free.status_code == 200
+    assert conversations == (), "a probe leaves nothing behind"
+
+
+async def test_a_disk_without_room_is_a_reason_until_there_is_some(
+    tmp_path: Path, clock: FixedClock
+) -> None:
+    async with (
+        Memory.open(f"sqlite:///{tmp_path / 'memory.db'}", clock=clock) as memory,
+        served(create_app(memory)) as client,
+    ):
+        await memory.conversation("trip").append(Message.user("Hello."))
+        with files_that_cannot_grow(tmp_path):
+            full = await client.get("/readyz")
+        free = await client.get("/readyz")
+        appended = await memory.conversation("trip").append(Message.user("Hello again."))
+
+    assert (full.status_code, codes(full)) == (503, ["store"])
+    assert "cannot be read or written" in full.text
+    assert free.status_code == 200
+    assert [message.seq for message in appended] == [2]
+
+
+@contextmanager
+def files_that_cannot_grow(directory: Path) -> Iterator[None]:
+    """Have the system refuse to write beyond the present end of the write-ahead log."""
+    size = max(file.stat().st_size for file in directory.iterdir() if file.name.endswith("-wal"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 async def test_a_server_that_ends_is_not_ready(memory: Memory) -> None:
     ending = asyncio.Event()
     async with served(create_app(memory, ending=ending)) as client:
@@ -136,7 +192,7 @@ async def test_a_server_that_ends_is_not_ready(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("conversations", [1, 40])
-async def test_a_probe_asks_the_store_twice_whatever_the_number_of_conversations(
+async def test_a_probe_asks_the_store_three_times_whatever_the_number_of_conversations(
     clock: FixedClock, conversations: int
 ) -> None:
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
@@ -151,7 +207,7 @@ async def test_a_probe_asks_the_store_twice_whatever_the_number_of_conversations
     await store.close()
 
     assert reason.code == "overdue"
-    assert calls == ["looks", "outcomes"]
+    assert calls == ["probe", "looks", "outcomes"]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Final
 
 from remanence.clock import Clock
 from remanence.errors import StoreError
-from remanence.protocols import WorkQueue
+from remanence.protocols import Store
 from remanence.types import Unready
 
 _log = logging.getLogger(__name__)
@@ -25,24 +25,25 @@ FAILING_WITHIN: Final = timedelta(minutes=15)
 _PAGE: Final = 500
 
 
-async def find_unready(store: WorkQueue, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
+async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
     """Return the reasons why a memory is not ready; *works* if background work is expected."""
     now = clock.now()
     try:
         async with asyncio.timeout(STORE_SECONDS):
+            await store.probe()
             overdue = await _overdue(store, now)
             failing = await _failing(store, now)
     except TimeoutError:
         detail = f"the store did not answer within {STORE_SECONDS:g} s"
         return (Unready(code="store", detail=detail),)
     except StoreError as error:
-        _log.warning("the store cannot be read: %s", error)
-        return (Unready(code="store", detail=f"the store cannot be read: {error.public}"),)
+        _log.warning("the store cannot be used: %s", error)
+        return (Unready(code="store", detail=f"the store cannot be used: {error.public}"),)
     reasons = (overdue, failing) if works else ()
     return tuple(reason for reason in reasons if reason is not None)
 
 
-async def _overdue(store: WorkQueue, now: datetime) -> Unready | None:
+async def _overdue(store: Store, now: datetime) -> Unready | None:
     """Return the oldest overdue look; one whose conversation is leased does not count."""
     for look in await store.looks(after=None, limit=_PAGE):
         if look.at > now - OVERDUE:
@@ -55,7 +56,7 @@ async def _overdue(store: WorkQueue, now: datetime) -> Unready | None:
     return None
 
 
-async def _failing(store: WorkQueue, now: datetime) -> Unready | None:
+async def _failing(store: Store, now: datetime) -> Unready | None:
     outcomes = await store.outcomes(since=now - FAILING_WITHIN, limit=FAILING_STEPS)
     if len(outcomes) < FAILING_STEPS or any(each.kind != "failed" for each in outcomes):
         return None

@@ -156,4 +156,5 @@ class FaultyStore:
     table_sizes = _forward(Store.table_sizes)
     scrub = _forward(Store.scrub)
     check = _forward(Store.check)
+    probe = _forward(Store.probe)
     close = _forward(Store.close)

@@ -44,7 +44,7 @@ async def health() -> dict[str, str]:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"model": ReadinessDocument}})
 async def readiness(request: Request, memory: OpenMemory, response: Response) -> ReadinessDocument:
-    """Return 200 if the store is readable and background work keeps up, otherwise 503."""
+    """Return 200 if the store can be read and written and background work keeps up, otherwise 503."""
     reasons = [ReasonDocument.model_validate(reason) for reason in await memory.unready()]
     if request.app.state.ending.is_set():
         reasons.append(ReasonDocument(code="ending", detail="the server is shutting down"))

@@ -25,6 +25,9 @@ APPLICATION_ID = 0x72656D61  # "rema"
 _HEADER_BYTES = 100
 _FILE_MODE = 0o600
 _BUSY_MILLISECONDS = 5_000
+_PROBE_MILLISECONDS = 2_000
+"""Less than readiness waits for the store, so that the reason is named."""
+
 _MIGRATIONS = "remanence.stores.sqlite"
 
 
@@ -66,6 +69,14 @@ class Database:
         self._set_up(connection)
         connection.pragma("query_only", 1)
         return connection
+
+    def open_probe(self) -> Connection:
+        """Open a connection that writes beside the writer, and does not wait long for its lock."""
+        flags = apsw.SQLITE_OPEN_READWRITE  # without CREATE, as the file may have been removed
+        with _closed_on_error(Connection(self.path, flags=flags)) as connection:
+            self._set_up(connection)
+            connection.set_busy_timeout(min(self.busy_milliseconds, _PROBE_MILLISECONDS))
+            return connection
 
     def open_unwritten(self) -> Connection:
         """Open a connection without a writer; the file must be a database of this version."""

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,7 @@ from remanence.stores.sqlite import fts, unindexed
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import MEMORY, Database, Durability
+from remanence.stores.sqlite.probe import probe_writing
 from remanence.stores.sqlite.upkeep import Upkeep, plan_scrub, scrub
 from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
@@ -131,18 +132,30 @@ class SQLiteStore(SQLStore):
     async def backup(self, path: str) -> None:
         await self._run_apart(partial(back_up, path=path), alone=True)
 
-    async def _run_apart(self, work: Work[T], *, alone: bool = False) -> T:
-        """Run work that reads the whole file on a thread of its own, so that nobody waits for it."""
+    async def _run_apart(
+        self,
+        work: Work[T],
+        *,
+        alone: bool = False,
+        connect: Callable[[], fts.Connection] | None = None,
+    ) -> T:
+        """Run work on a thread and a connection of its own, by default one that only reads."""
         if self._database.in_memory:
             return await self._writer.submit(work, alone=alone)
         self._writer.require_open()
         database = self._database
-        worker = Worker("apart", path=database.path, connect=database.open_reader, writes=False)
+        connect = connect or database.open_reader
+        worker = Worker("apart", path=database.path, connect=connect, writes=False)
         await worker.start()
         try:
             return await worker.submit(work, alone=alone)
         finally:
             await worker.close()
+
+    async def probe(self) -> None:
+        if not self._database.read_only:  # beside the writer, which may itself wait for a lock
+            open_probe = self._database.open_probe
+            await self._run_apart(probe_writing, alone=True, connect=open_probe)
 
     async def close(self) -> None:
         await self._reader.close()

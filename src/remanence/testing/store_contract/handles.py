@@ -57,7 +57,17 @@ class Handles:
 
 
 class HandleContract(Handles):
-    """Closing, reopening, leases, paging."""
+    """Closing, reopening, probes, leases, paging."""
+
+    async def test_a_probe_leaves_nothing_behind(self, store: Store, other: Store) -> None:
+        before = (await tape(store, 2)).last_seq
+        for _ in range(3):
+            await store.probe()
+        appended = await other.append(REF, [user("later")], user="ana")
+
+        assert appended.state.last_seq == before + 1
+        assert [state.ref for state in await other.conversations()] == [REF]
+        assert not await other.check()
 
     async def test_what_was_appended_is_there_after_reopening(
         self, store: Store, open_again: OpenStore
