@@ -6,6 +6,7 @@ from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory, Message
 from remanence.chat import BROKEN_OFF
+from remanence.chat.questions import ASK_AGAIN
 from remanence.errors import ModelError
 from remanence.server.app import create_app
 from remanence.types import ImagePart, TextPart
@@ -80,6 +81,29 @@ async def test_what_was_said_to_a_client_that_goes_away_is_kept_and_marked(
     assert (question, said) == ("Which gate?", f"Gate\n{BROKEN_OFF}")
     assert response.json()["text"] == answer == "Gate B42."
     assert speaker.requests[-1].context.messages[-1].role == "user"
+
+
+@pytest.mark.parametrize("key", [{}, {"idempotency-key": "k-1"}])
+async def test_a_text_whose_answer_was_broken_off_is_answered_but_not_kept_again_when_it_is_sent_again(
+    client: Client, memory: Memory, speaker: Speaker, key: dict[str, str]
+) -> None:
+    speaker.gate = asyncio.Event()
+    body = {"text": "Which gate?"}
+    streamed = client.http.stream("POST", CHAT, json={**body, "stream": True}, headers=key)
+    async with asyncio.timeout(60):
+        async with streamed as response:
+            await anext(response.aiter_lines())
+        await speaker.broken_off.wait()
+    speaker.gate = None
+    again = await client.http.post(CHAT, json=body, headers=key)
+    new = await client.http.post(CHAT, json=body)
+
+    said, answer = f"Gate\n{BROKEN_OFF}", "Gate B42."
+    assert (again.status_code, again.json()["text"]) == (200, answer)
+    assert new.json()["text"] == answer
+    first, second, reminder, *rest = await kept(memory)
+    assert (first, second, rest) == ("Which gate?", said, [answer, "Which gate?", answer])
+    assert reminder == ASK_AGAIN.text
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -56,8 +56,8 @@ class Chat:
     When a call fails, the user's message and the finished rounds stay on the tape; nothing of the
     failed answer does, even if its stream failed in the middle. `send()` or `stream()` without a
     text then continues from there; so does the same text again, which is not appended twice. When
-    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end; a whole
-    answer stays as it is.
+    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end, and the
+    question counts as unanswered; a whole answer stays as it is.
 
     A message with an `id` is asked once: sent again, it gets the answer on the tape.
     """
@@ -222,7 +222,7 @@ class Chat:
                 )
             question = newest
         elif _repeats(message, newest, answer_id):
-            if newest.answer is not None:
+            if newest.is_answered:
                 return newest.answer
             question = newest
         else:
@@ -360,7 +360,8 @@ def _storable(part: Part) -> Part:
 
 def _repeats(message: Message, newest: Question, answer_id: str | None) -> bool:
     """Return whether a message without an id is the newest question again, for the same answer."""
-    if newest.answer is not None and (answer_id is None or newest.answer.id != answer_id):
+    answer = newest.answer if newest.is_answered else None
+    if answer is not None and (answer_id is None or answer.id != answer_id):
         return False
     asked = newest.message
     return message.id is None and asked is not None and message.content == asked.content
