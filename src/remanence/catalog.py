@@ -25,6 +25,7 @@ class CatalogEntry:
     nearest known one.
     """
 
+    is_listed: bool = False
     window_tokens: int = 128_000
     cache_lifetime_seconds: float = 300.0
     min_cached_tokens: int = 1_024
@@ -59,7 +60,7 @@ def look_up(model: str) -> CatalogEntry:
     facts: dict[str, Any] = {}  # fields of an entry
     for pattern, more in _ROWS:
         if re.search(pattern, name):
-            facts |= more
+            facts |= {**more, "is_listed": True}
     claude = _version(_CLAUDE_VERSION, name.partition("claude")[2])
     if claude and claude < _FIRST_OF_NEW_CLAUDE:
         facts["tokenizer"] = "claude_3"

@@ -56,12 +56,16 @@ class ContextReader:
         state = await self.runtime.store.state(self.ref)
         return self._empty_state() if state is None else self._require_user(state)
 
-    async def snapshot(self) -> Snapshot:
-        """Return the snapshot; before the first message an empty one. Errors as above."""
+    async def snapshot(self, *, context_tokens: int | None = None) -> Snapshot:
+        """Return the snapshot for a context of so many tokens; before the first message an empty one.
+
+        Errors as above.
+        """
         runtime = self.runtime
+        most = (context_tokens or runtime.policy.context_tokens) + STAND_IN_SOURCE_TOKENS
         with FOREGROUND:
             snapshot = await read_snapshot(
-                runtime.store, runtime.policy, self.ref, spare_tokens=STAND_IN_SOURCE_TOKENS
+                runtime.store, runtime.policy, self.ref, tail_tokens=most
             )
         if snapshot is None:
             return Snapshot(state=self._empty_state(), segments=(), tail=())
@@ -94,7 +98,7 @@ class ContextReader:
         if not runtime.policy.enabled:
             return await self._without_memory(request)
         changed = self._changes_model(model)
-        snapshot = await self._catch_up()
+        snapshot = await self._catch_up(request.max_tokens)
         with FOREGROUND:
             snapshot = await self._activate(snapshot, request, model_changed=changed)
             request = await self._with_facts(request, snapshot, query)
@@ -138,10 +142,10 @@ class ContextReader:
             count_text=self.runtime.count_text,
         )
 
-    async def _catch_up(self) -> Snapshot:
+    async def _catch_up(self, context_tokens: int | None) -> Snapshot:
         """Return a snapshot, after a bounded wait for observations if the policy asks for it."""
         runtime, policy = self.runtime, self.runtime.policy
-        snapshot = await self.snapshot()
+        snapshot = await self.snapshot(context_tokens=context_tokens)
         state, most = snapshot.state, policy.block_after
         if most is None or state.inactive_tokens <= most * policy.tail_tokens:
             return snapshot
@@ -153,7 +157,7 @@ class ContextReader:
                     if current is None or current.lock_version == state.lock_version:
                         break
                     state = current
-        return await self.snapshot()
+        return await self.snapshot(context_tokens=context_tokens)
 
     async def _activate(
         self, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
@@ -168,7 +172,7 @@ class ContextReader:
         if moved is None:
             return snapshot
         runtime.engine.signal(self.ref)
-        return await self.snapshot()
+        return await self.snapshot(context_tokens=request.max_tokens)
 
     async def _with_facts(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None
@@ -243,7 +247,8 @@ class ContextReader:
     ) -> ContextRequest:
         """Return the request with quotes for the query, unless the context shows the whole tape."""
         state, policy = snapshot.state, self.runtime.policy
-        whole = state.tail_seq <= 1 and state.last_sum_tokens < policy.context_tokens // 2
+        most = request.max_tokens or policy.context_tokens
+        whole = state.tail_seq <= 1 and state.last_sum_tokens < most // 2
         if not query or not policy.recall_tokens or (whole and state.owner is None):
             return request
         ref = None if whole else self.ref

@@ -203,8 +203,8 @@ class Conversation:
                 context shows them anyway.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
             now: the time in the volatile block, by default the clock's.
-            model: the model that will be called; if it changed, there is no prompt cache to lose,
-                so ready notes are activated.
+            model: the model that will be called. Its window bounds the context, if its name is
+                known; if it changed, there is no prompt cache to lose, so ready notes are activated.
 
         Raises:
             ContextOverflow: the system text leaves no room for messages, or the newest message
@@ -226,6 +226,7 @@ class Conversation:
             token_factor=self._runtime.calibrator.window_factor(
                 chain_links(model) if model else ()
             ),
+            max_tokens=self.policy.context_tokens_for(model),
         )
         return await self._reader.current(request, query=recall, model=model)
 

@@ -20,7 +20,7 @@ from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
-from remanence import Memory
+from remanence import Memory, Policy
 from remanence.errors import InvalidArgument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
@@ -75,6 +75,37 @@ async def test_a_short_conversation_reaches_openai_as_it_was_sent(
         "messages": [{"role": "user", "content": "Which gate?"}],
     }
     assert await only_tape(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_request_is_bounded_for_the_model_that_it_names(upstream: ModelServer) -> None:
+    policy = Policy(model="claude-sonnet-5-5", observe_tokens=1_000_000)
+    history: list[Any] = [
+        {"role": role, "content": LONG.format(number) * 600}
+        for number in range(10)
+        for role in ("user", "assistant")
+    ]
+    history.append({"role": "user", "content": "Which pier?"})
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        app = create_app(memory, openai_url=upstream.url)
+        async with served(app) as proxy, openai_client(proxy) as client:
+            for model in ("gpt-4o", "gpt-4.1", "a-model-of-our-own"):
+                upstream.script(Reply("Pier 3."))
+                await client.chat.completions.create(
+                    model=model, messages=history, extra_headers=NAMED
+                )
+        *_, branch = await memory.conversations()
+        conversation = memory.conversation(branch.ref.id, tenant=branch.ref.tenant)
+        tokens = {
+            model: (await conversation.context(model=model)).stats.context_tokens
+            for model in ("gpt-4o", "gpt-4.1", "a-model-of-our-own")
+        }
+
+    small, large, unknown = [len(request.body["messages"]) for request in upstream.received]
+    assert 180_000 < tokens["gpt-4.1"] < 900_000
+    assert tokens["gpt-4o"] <= 115_200
+    assert 115_200 < tokens["a-model-of-our-own"] <= 180_000, "as the policy's model"
+    assert large == len(history)
+    assert small < unknown < large
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -60,7 +60,8 @@ _PARTS: Mapping[BlockKind, str] = {
 class ContextRequest:
     """The caller's additions to the content of the tape.
 
-    Our counts are multiplied by `token_factor` before they are compared with the window.
+    Our counts are multiplied by `token_factor` before they are compared with `max_tokens`, by default
+    those of the policy.
     """
 
     now: datetime
@@ -73,6 +74,7 @@ class ContextRequest:
     recall: tuple[Quote, ...] = ()
     channel: str | None = None
     token_factor: float = 1.0
+    max_tokens: int | None = None
 
 
 def plain_context(
@@ -169,7 +171,8 @@ class Layout(NamedTuple):
     @property
     def _limit(self) -> int:
         """The tokens of a context, as they are estimated."""
-        return int(self.policy.context_tokens / self.request.token_factor)
+        most = self.request.max_tokens or self.policy.context_tokens
+        return int(most / self.request.token_factor)
 
     @property
     def _least_room(self) -> int:

@@ -12,15 +12,15 @@ EARLIER_MESSAGES = 50
 
 
 async def read_snapshot(
-    store: Store, policy: Policy, ref: ConversationRef, *, spare_tokens: int = 0
+    store: Store, policy: Policy, ref: ConversationRef, *, tail_tokens: int | None = None
 ) -> Snapshot | None:
     """Return the snapshot of a conversation; None if there is none.
 
-    Its tail fills a context, with *spare_tokens* more, as far as the tape has them. However long
-    its messages are, it has the newest `keep_last` and the calls of all its results.
+    Its tail has *tail_tokens*, by default those of a context, as far as the tape has them. However
+    long its messages are, it has the newest `keep_last` and the calls of all its results.
     """
-    tail_tokens = policy.context_tokens + spare_tokens
-    snapshot = await store.snapshot(ref, tail_tokens=tail_tokens)
+    most = policy.context_tokens if tail_tokens is None else tail_tokens
+    snapshot = await store.snapshot(ref, tail_tokens=most)
     if snapshot is None:
         return None
     tail, first_seq = snapshot.tail, snapshot.state.tail_seq

@@ -95,8 +95,8 @@ class Policy:
         recall_tokens: the most tokens of recalled passages in a context, and at most an eighth of
             it; 0: none.
         recall_timeout_seconds: how long a query waits for its vector before it matches words alone.
-        max_context_tokens: the most tokens of a context; by default nine tenths of the model's
-            window.
+        max_context_tokens: the most tokens of a context; by default nine tenths of the window
+            of the model that is called, if its name is known, otherwise of `model`.
         block_after: the multiple of `tail_tokens` above which `context` waits for observations;
             None: never.
         sync_timeout_seconds: the longest such wait.
@@ -212,7 +212,21 @@ class Policy:
     @property
     def context_tokens(self) -> int:
         """The most tokens that a context may have."""
-        return self.max_context_tokens or look_up(self.model).window_tokens * 9 // 10
+        return self.max_context_tokens or _context_share(look_up(self.model).window_tokens)
+
+    def context_tokens_for(self, model: str | None) -> int:
+        """The most tokens of a context for *model*, by its window unless `max_context_tokens` is set.
+
+        Of a chain of models the smallest window decides. A model that is not listed counts as the
+        policy's own.
+        """
+        if self.max_context_tokens or not model:
+            return self.context_tokens
+        entries = map(look_up, chain_links(model))
+        return min(
+            _context_share(entry.window_tokens) if entry.is_listed else self.context_tokens
+            for entry in entries
+        )
 
     @property
     def slice_tokens(self) -> int:
@@ -229,6 +243,10 @@ class Policy:
     def facts_budget(self) -> int:
         """The most tokens of facts that a context shows."""
         return min(self.facts_tokens, self.context_tokens // 10)
+
+
+def _context_share(window_tokens: int) -> int:
+    return window_tokens * 9 // 10
 
 
 REQUEST_SHARE = 3
