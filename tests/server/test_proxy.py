@@ -20,7 +20,7 @@ from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
-from remanence import Memory, Policy
+from remanence import Memory, Message, Policy
 from remanence.errors import InvalidArgument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
@@ -322,6 +322,41 @@ async def test_an_edited_history_is_a_conversation_of_its_own(
     assert tapes == {
         "trip": ["Which gate?", "B42.", "And the seat?", "14C.", "Window?", "Yes."],
         "trip~1": ["Which gate?", "B42.", "And the train?", "At nine.", "Thanks.", "Welcome."],
+    }
+
+
+async def test_a_branch_whose_name_is_that_of_another_users_conversation_gets_the_next_free_name(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    tenant = name_of(KEY, "trip", None).tenant
+    theirs = memory.conversation("trip~1", user="bo", tenant=tenant)
+    await theirs.append(Message.user("My own trip."))
+    mine = NAMED | KEY | {"x-remanence-user": "ana"}
+    for answer in ("One.", "Two.", "Three."):
+        upstream.script(Reply(answer))
+        response = await proxy.http.post(
+            "openai/v1/chat/completions",
+            json={"model": "m", "messages": [user("Tell me a number.")]},
+            headers=mine,
+        )
+        assert response.headers["x-remanence-memory"] == "on"
+
+    assert [message.text for message in await theirs.messages()] == ["My own trip."]
+    states = await memory.conversations()
+    tapes = {
+        state.ref.id: [
+            message.text
+            for message in await memory.conversation(
+                state.ref.id, user="ana", tenant=tenant
+            ).messages()
+        ]
+        for state in states
+        if state.user == "ana"
+    }
+    assert tapes == {
+        "trip": ["Tell me a number.", "One."],
+        "trip~2": ["Tell me a number.", "Two."],
+        "trip~3": ["Tell me a number.", "Three."],
     }
 
 

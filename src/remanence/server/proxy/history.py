@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
+from remanence.errors import WrongUser
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.identity import (
@@ -178,7 +179,12 @@ class Histories:
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
         for number in range(_MAX_BRANCHES):
-            tape = await self._read(name, name.tape(number))
+            try:
+                tape = await self._read(name, name.tape(number))
+            except WrongUser:
+                if not number:
+                    raise
+                continue  # a conversation of another user, whose name is that of a branch
             if not tape.last_seq:
                 break
             if tape.last_id in lengths:
