@@ -287,6 +287,27 @@ async def test_items_that_a_client_refers_to_are_those_of_the_tape(
     assert await only_tape(memory) == [text for turn in texts for text in turn]
 
 
+async def test_items_are_found_beside_another_users_conversation_with_the_name_of_a_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    tenant = name_of(KEY, "trip", None).tenant
+    await memory.conversation("trip~1", user="bo", tenant=tenant).append(Message.user("Mine."))
+    mine = NAMED | KEY | {"x-remanence-user": "ana"}
+    items: list[Any] = [user("Which gate?")]
+    upstream.script(Reply("Gate B42.", id="1"), Reply("Seat 14C.", id="2"))
+    for question in ("And the seat?", None):
+        response = await proxy.http.post(
+            "openai/v1/responses", json={"model": "m", "input": items}, headers=mine
+        )
+        assert response.headers["x-remanence-memory"] == "on"
+        items += [{"type": "item_reference", "id": one["id"]} for one in response.json()["output"]]
+        items.append(user(question or ""))
+
+    trip = memory.conversation("trip", user="ana", tenant=tenant)
+    texts = [message.text for message in await trip.messages()]
+    assert texts == ["Which gate?", "Gate B42.", "And the seat?", "Seat 14C."]
+
+
 async def test_an_item_that_was_forgotten_is_not_kept_again(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -5,15 +5,15 @@ message is on the tape once, and a history that was edited never continues the t
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
-from remanence.errors import WrongUser
 from remanence.memory import Memory
 from remanence.recent import Recent
+from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
 from remanence.server.proxy.identity import (
     chain,
     is_equal,
@@ -39,7 +39,6 @@ A greeting and its answer are in the conversations of many.
 """
 
 _PAGE: Final = 50
-_MAX_BRANCHES: Final = 1_000
 _KEPT_PLACES: Final = 10_000
 _LOCKS: Final = 256
 
@@ -178,20 +177,11 @@ class Histories:
             return match
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
-        for number in range(_MAX_BRANCHES):
-            try:
-                tape = await self._read(name, name.tape(number))
-            except WrongUser:
-                if not number:
-                    raise
-                continue  # a conversation of another user, whose name is that of a branch
-            if not tape.last_seq:
-                break
-            if tape.last_id in lengths:
+        async for tape in self._read_tapes(name):
+            if tape.last_seq and tape.last_id in lengths:
                 return _Match(tape, lengths[tape.last_id])
             tapes.append(tape)
-        else:
-            raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
+        *tapes, empty = tapes
         if known and (match := _go_on(known, messages, is_same)):
             return match
         shared = await _find_shared(known, tapes, messages, ids)
@@ -200,7 +190,7 @@ class Histories:
         if match := await _find_overlap(tapes, messages, beyond=shared.length if shared else 0):
             return match
         if shared:
-            id_ = tape.conversation.id
+            id_ = empty.conversation.id
             await shared.tape.conversation.fork(id_, last_seq=shared.last_seq)
             return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
         if tapes and not branch:
@@ -208,7 +198,16 @@ class Histories:
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return _Match(tape)
+        return _Match(empty)
+
+    async def _read_tapes(self, name: Name) -> AsyncIterator[_Tape]:
+        """Yield the tape of a conversation, those of its branches, and the first empty one."""
+        for number in range(MAX_BRANCHES):
+            if branch := await read_branch(self._memory, name, number):
+                yield await _read_end(branch)
+                if not branch.state.last_seq:
+                    return
+        raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
 
     async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
         """Return how much of the history was found on a tape before."""
@@ -223,11 +222,7 @@ class Histories:
 
     async def _read(self, name: Name, id_: str) -> _Tape:
         conversation = self._conversation(name, id_)
-        last_seq = (await conversation.state()).last_seq
-        first = max(0, last_seq - _OVERLAP - 1)
-        end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
-        # The first one may be the rest of an answer.
-        return _Tape(conversation, last_seq, end[1:] if first else end)
+        return await _read_end(Branch(conversation, await conversation.state()))
 
     async def _require(self, name: Name, version: TapeVersion) -> None:
         if not version.key or await self._version(name, version.tape) != version:
@@ -238,6 +233,14 @@ class Histories:
     async def _version(self, name: Name, tape: str) -> TapeVersion:
         state = await self._conversation(name, tape).state()
         return TapeVersion(tape, state.key, state.erasures)
+
+
+async def _read_end(branch: Branch) -> _Tape:
+    conversation, last_seq = branch.conversation, branch.state.last_seq
+    first = max(0, last_seq - _OVERLAP - 1)
+    end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
+    # The first one may be the rest of an answer.
+    return _Tape(conversation, last_seq, end[1:] if first else end)
 
 
 def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:

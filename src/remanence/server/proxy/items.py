@@ -8,6 +8,7 @@ from typing import Final
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI
+from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
 from remanence.server.proxy.naming import Name
 from remanence.types import ConversationRef
 from remanence.wire.json_value import JsonObject
@@ -35,18 +36,17 @@ class Items:
     async def read(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
         """Return the items of all tapes of a conversation, by id."""
         items: dict[str, JsonObject] = {}
-        branch = 0
-        while found := await self._read_tape(name, branch, api):
-            items |= found.items
-            branch += 1
+        for number in range(MAX_BRANCHES):
+            if (branch := await read_branch(self._memory, name, number)) is None:
+                continue
+            if not branch.state.last_seq:
+                break
+            items |= (await self._read_tape(branch, api)).items
         return items
 
-    async def _read_tape(self, name: Name, branch: int, api: ProxiedAPI) -> _TapeItems | None:
-        """Return the items of a tape, None if that is empty; only its new messages are read."""
-        tape = self._memory.conversation(name.tape(branch), user=name.user, tenant=name.tenant)
-        state = await tape.state()
-        if not state.last_seq:
-            return None
+    async def _read_tape(self, branch: Branch, api: ProxiedAPI) -> _TapeItems:
+        """Return the items of a tape; only its new messages are read."""
+        tape, state = branch
         version = (state.key, state.erasures)
         known = self._tapes.get(tape.ref)
         if known is None or known.version != version:
