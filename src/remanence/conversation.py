@@ -24,7 +24,12 @@ from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
-from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage
+from remanence.errors import (
+    ConversationErased,
+    ConversationNotFound,
+    InvalidArgument,
+    InvalidMessage,
+)
 from remanence.facts.api import Facts
 from remanence.forgetting import (
     conversations_of,
@@ -57,6 +62,7 @@ from remanence.types import (
     Segment,
     Snapshot,
     Tag,
+    TapeVersion,
     Usage,
     UsageTotal,
     check_message,
@@ -140,7 +146,9 @@ class Conversation:
         async with self._runtime.turns.hold(self.ref) as turn:
             yield turn
 
-    async def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
+    async def append(
+        self, *messages: Message, turn: str | None = None, version: TapeVersion | None = None
+    ) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
         They come back with seq, id, created_at and tokens. Never waits for a model. A message whose
@@ -150,16 +158,20 @@ class Conversation:
         Args:
             messages: what to append.
             turn: the turn that they belong to; where it was lost, they are refused.
+            version: the `tape_version` of the state that they go on from; where the conversation
+                was deleted, or made to forget, since, they are refused.
 
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
             TurnTaken: *turn* is over: the conversation was deleted, or another process goes on.
+            ConversationErased: the tape is another than *version*.
             WrongUser: the conversation is another user's.
             StoreError: the database refused. In each case nothing was written.
         """
         self._runtime.check_open()
         require_text(turn=turn, optional=True)
+        require_one_of(TapeVersion, version=version, optional=True)
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
@@ -173,6 +185,7 @@ class Conversation:
                 user=self.user,
                 turn=turn,
                 any_user=self.user is None and self._runtime.all_users,
+                version=version,
             )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at
@@ -565,7 +578,13 @@ class Conversation:
         ref = ConversationRef(self.ref.tenant, id)
         return type(self)(self._runtime, ref, self.user, self._timezone)
 
-    async def fork(self, id: str, *, last_seq: int) -> MemoryState:  # noqa: A002 - as in `sibling`
+    async def fork(
+        self,
+        id: str,  # noqa: A002 - as in `sibling`
+        *,
+        last_seq: int,
+        version: TapeVersion | None = None,
+    ) -> MemoryState:
         """Start another conversation with the messages up to *last_seq* and the notes of them.
 
         Nothing is observed again, and forgotten messages stay forgotten. Returns the state of the
@@ -574,12 +593,15 @@ class Conversation:
         Args:
             id: the new conversation, of the same tenant and user.
             last_seq: the last message that both have.
+            version: the `tape_version` that this conversation must still have.
 
         Raises:
             InvalidArgument: there is no such message, or the new conversation has messages already.
+            ConversationErased: the tape is another than *version*.
             WrongUser: the conversation is another user's.
         """
         require_count(last_seq=last_seq)
+        require_one_of(TapeVersion, version=version, optional=True)
         ref = self.sibling(id).ref
         state = await self.state()
         if not 1 <= last_seq <= state.last_seq:
@@ -587,6 +609,8 @@ class Conversation:
                 f"last_seq={last_seq} is not on the tape of conversation {self.id!r}, which ends "
                 f"at {state.last_seq}"
             )
+        if version not in (None, state.tape_version):
+            raise ConversationErased(self.id)
         forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
         if forked is None:
             raise InvalidArgument(

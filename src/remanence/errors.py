@@ -4,6 +4,7 @@ RemanenceError
 ├── InvalidMessage            a message that is not allowed on a tape (also a ValueError)
 │   └── MalformedTranscript   a transcript line that is not a message
 ├── WrongUser                 the conversation belongs to another user
+├── ConversationErased        the conversation was deleted, or made to forget, meanwhile
 ├── DuplicateMessage          an id that is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
 │   └── InvalidSetting        one setting with an impossible value
@@ -74,6 +75,15 @@ class ConversationNotFound(RemanenceError, LookupError):
 
 class TurnTaken(RemanenceError):
     """Another turn of the conversation is in progress; nothing was written."""
+
+
+class ConversationErased(RemanenceError):
+    """A conversation was deleted, or made to forget, since it was read; nothing was written."""
+
+    def __init__(self, conversation: str) -> None:
+        super().__init__(
+            f"conversation {conversation!r} was deleted, or made to forget, meanwhile: read it again"
+        )
 
 
 class WrongUser(RemanenceError):

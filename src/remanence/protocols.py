@@ -43,6 +43,7 @@ from remanence.types import (
     Segment,
     Snapshot,
     TableSize,
+    TapeVersion,
     Usage,
     UsageTotal,
     VectorTask,
@@ -248,6 +249,7 @@ class Tape(Protocol):
         user: str | None,
         turn: str | None = None,
         any_user: bool = False,
+        version: TapeVersion | None = None,
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -260,6 +262,8 @@ class Tape(Protocol):
             DuplicateMessage: an id is taken by another message.
             InvalidMessage: a tool result answers no call of this tape.
             TurnTaken: *turn* is named and does not own the conversation's turn.
+            ConversationErased: the tape is another than *version*: it was deleted, or made to
+                forget, since its state was read.
             WrongUser: the conversation belongs to a user, and *user* is another one, or none
                 without *any_user*.
             StoreUnavailable: nothing was written.

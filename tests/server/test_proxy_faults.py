@@ -8,13 +8,16 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.server.conftest import Client, served
+from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
 from tests.wire.servers import Held, ModelServer, Raw
 
-from remanence import Memory
+from remanence import Memory, Settings
+from remanence.background import Background
+from remanence.opening import assemble
 from remanence.server.app import create_app
-from remanence.testing import FixedClock
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock
 
 APIS: dict[str, tuple[Dialect, str]] = {
     "openai/v1/chat/completions": (OpenAI(), "messages"),
@@ -229,6 +232,41 @@ async def test_an_answer_to_what_was_erased_meanwhile_is_not_stored(
 
     assert "555-0199" in asked.result().text
     left = [message.text for message in await chat.messages()]
+    assert left == (["[forgotten]"] if erased == "message" else [])
+    assert "an answer was not stored: ConversationErased" in caplog.text
+
+
+@pytest.mark.parametrize("erased", ["conversation", "message"])
+async def test_an_answer_is_not_stored_where_its_question_is_erased_while_it_is_appended(
+    upstream: ModelServer, caplog: pytest.LogCaptureFixture, erased: str
+) -> None:
+    upstream.script(Reply("Your number is 555-0199."))
+    body, headers = body_of(CHAT, "My number is 555-0199."), {"x-remanence-conversation": "trip"}
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+        )
+        memory = Memory(runtime)
+        gate = store.hold("append", skip=1)
+        async with (
+            served(create_app(memory, openai_url=upstream.url)) as proxy,
+            asyncio.TaskGroup() as group,
+        ):
+            asked = group.create_task(proxy.http.post(CHAT, json=body, headers=headers))
+            await asyncio.wait_for(gate.reached.wait(), 5)
+            (state,) = await memory.conversations()
+            chat = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+            if erased == "conversation":
+                await chat.delete()
+            else:
+                await chat.forget(*[message.id or "" for message in await chat.messages()])
+            gate.opened.set()
+        left = [message.text for message in await chat.messages()]
+    await store.close()
+
+    assert "555-0199" in asked.result().text
     assert left == (["[forgotten]"] if erased == "message" else [])
     assert "an answer was not stored: ConversationErased" in caplog.text
 

@@ -41,6 +41,7 @@ from remanence.types.state import (
     ObservationLog,
     Problem,
     Snapshot,
+    TapeVersion,
     Unready,
 )
 from remanence.types.tool import Tool
@@ -130,6 +131,7 @@ __all__ = [
     "Snapshot",
     "TableSize",
     "Tag",
+    "TapeVersion",
     "TextPart",
     "Tool",
     "ToolCallPart",

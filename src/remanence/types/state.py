@@ -16,6 +16,13 @@ class ConversationRef(NamedTuple):
     id: str
 
 
+class TapeVersion(NamedTuple):
+    """A tape until it is deleted, as its key shows, or made to forget."""
+
+    key: int
+    erasures: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """The failure of a step: its reason, its repetitions, and the time of the next try.
@@ -91,6 +98,10 @@ class MemoryState:
     look_at: datetime | None = field(default=None, compare=False)
     look_tokens: int = field(default=0, compare=False)
     erasures: int = 0
+
+    @property
+    def tape_version(self) -> TapeVersion:
+        return TapeVersion(self.key, self.erasures)
 
     @property
     def owner(self) -> Owner | None:

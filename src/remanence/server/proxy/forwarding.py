@@ -264,7 +264,7 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
     """Give a response the provider's headers, and those that say if it had its memory."""
     about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
     if prepared.turn is not None:
-        about = {MEMORY: "on", CONVERSATION: prepared.turn.version.tape}
+        about = {MEMORY: "on", CONVERSATION: prepared.turn.stored.conversation.id}
     theirs = received.headers.raw
     kept = [(name, value) for name, value in theirs if name.decode().lower() not in _NOT_RETURNED]
     own = [

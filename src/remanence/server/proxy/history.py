@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
+from remanence.errors import ConversationErased
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
@@ -24,7 +25,7 @@ from remanence.server.proxy.identity import (
     rest_of,
 )
 from remanence.server.proxy.naming import Name
-from remanence.types import Message
+from remanence.types import Message, TapeVersion
 
 _OVERLAP: Final = 8
 """Messages at the end of the tape that a history must repeat, if it does not begin as the tape."""
@@ -50,18 +51,6 @@ class UnknownHistory(Exception):
     """A history that is not stored; the text says why."""
 
 
-class ConversationErased(Exception):
-    """A conversation that was deleted, or made to forget, while the model answered."""
-
-
-class TapeVersion(NamedTuple):
-    """The tape of a conversation until it is deleted, as its key shows, or made to forget."""
-
-    tape: str
-    key: int
-    erasures: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """The tape of a history: of the first *length* messages, the last one has the seq *last_seq*.
@@ -81,6 +70,7 @@ class _Tape(NamedTuple):
     """A tape and its newest messages, with successive answers as one."""
 
     conversation: Conversation
+    version: TapeVersion
     last_seq: int
     end: Sequence[Message]
 
@@ -131,28 +121,34 @@ class Histories:
         *,
         branch: bool = True,
         whole: bool = True,
-        version: TapeVersion | None = None,
+        question: Stored | None = None,
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
 
         No two successive *messages* are answers. If they are not *whole*, an answer at their end
-        waits until the model has ended it. With *version* they answer what is on that tape.
+        waits until the model has ended it. With *question* they are it and its answer.
 
         Raises:
-            ConversationErased: the tape is another *version* by now.
+            ConversationErased: the tape, or that of the question, was deleted, or made to forget,
+                meanwhile.
             UnknownHistory: it begins like no tape, and *branch* allows no new one then.
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
             ids = list(chain(messages))
-            match = await self._match(name, messages, ids, branch=branch)
+            if question is not None:
+                await _require_unerased(question)  # the answer may go to a branch
+            match = await self._match(name, messages, ids, branch=branch, question=question)
             tape, done, not_on_tape = match
             waits = not whole and messages[-1].role == "assistant"
             length = max(done, len(messages) - waits)
             new = [] if waits and done == len(messages) else _missing(match, messages[:length])
-            if version is not None:
-                await self._require(name, version)
-            appended = await tape.conversation.append(*new)
+            version = _version_of(tape.conversation, question) or tape.version
+            appended = await tape.conversation.append(
+                *new, version=version if version.key else None
+            )
+            if not version.key:  # it has just begun
+                version = TapeVersion((await tape.conversation.state()).key, erasures=0)
             last_id = (new[-1].id or "") if new else tape.last_id
             last_seq = appended[-1].seq if appended else tape.last_seq
             ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
@@ -165,11 +161,17 @@ class Histories:
             last_seq=last_seq,
             length=length,
             not_on_tape=not_on_tape,
-            version=await self._version(name, tape.conversation.id),
+            version=version,
         )
 
     async def _match(
-        self, name: Name, messages: Sequence[Message], ids: Sequence[str], *, branch: bool
+        self,
+        name: Name,
+        messages: Sequence[Message],
+        ids: Sequence[str],
+        *,
+        branch: bool,
+        question: Stored | None,
     ) -> _Match:
         """Return the tape that the history continues, or an empty one."""
         known = await self._longest_known(name, ids)
@@ -191,7 +193,9 @@ class Histories:
             return match
         if shared:
             id_ = empty.conversation.id
-            await shared.tape.conversation.fork(id_, last_seq=shared.last_seq)
+            source = shared.tape.conversation
+            version = _version_of(source, question)
+            await source.fork(id_, last_seq=shared.last_seq, version=version)
             return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
         if tapes and not branch:
             raise UnknownHistory(
@@ -224,23 +228,27 @@ class Histories:
         conversation = self._conversation(name, id_)
         return await _read_end(Branch(conversation, await conversation.state()))
 
-    async def _require(self, name: Name, version: TapeVersion) -> None:
-        if not version.key or await self._version(name, version.tape) != version:
-            raise ConversationErased(
-                f"conversation {version.tape!r} was deleted, or made to forget, meanwhile"
-            )
 
-    async def _version(self, name: Name, tape: str) -> TapeVersion:
-        state = await self._conversation(name, tape).state()
-        return TapeVersion(tape, state.key, state.erasures)
+async def _require_unerased(stored: Stored) -> None:
+    conversation = stored.conversation
+    if (await conversation.state()).tape_version != stored.version:
+        raise ConversationErased(conversation.id)
+
+
+def _version_of(conversation: Conversation, stored: Stored | None) -> TapeVersion | None:
+    """Return the version that a conversation had when it was stored, if it is that one."""
+    if stored is None or stored.conversation.id != conversation.id:
+        return None
+    return stored.version
 
 
 async def _read_end(branch: Branch) -> _Tape:
-    conversation, last_seq = branch.conversation, branch.state.last_seq
+    conversation, state = branch
+    last_seq = state.last_seq
     first = max(0, last_seq - _OVERLAP - 1)
     end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
     # The first one may be the rest of an answer.
-    return _Tape(conversation, last_seq, end[1:] if first else end)
+    return _Tape(conversation, state.tape_version, last_seq, end[1:] if first else end)
 
 
 def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:

@@ -10,7 +10,7 @@ from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
 from remanence.server.proxy.naming import Name
-from remanence.types import ConversationRef
+from remanence.types import ConversationRef, TapeVersion
 from remanence.wire.json_value import JsonObject
 
 _KEPT_TAPES: Final = 200
@@ -21,7 +21,7 @@ _PAGE: Final = 500
 class _TapeItems:
     """The items of a tape up to a seq, by id; another *version* has others, as after an erasure."""
 
-    version: tuple[int, int]
+    version: TapeVersion
     last_seq: int = 0
     items: dict[str, JsonObject] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Items:
     async def _read_tape(self, branch: Branch, api: ProxiedAPI) -> _TapeItems:
         """Return the items of a tape; only its new messages are read."""
         tape, state = branch
-        version = (state.key, state.erasures)
+        version = state.tape_version
         known = self._tapes.get(tape.ref)
         if known is None or known.version != version:
             known = _TapeItems(version)

@@ -15,11 +15,11 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
-from remanence.server.proxy.history import Histories, Stored, TapeVersion, UnknownHistory
+from remanence.server.proxy.history import Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
-from remanence.types import Message
+from remanence.types import Message, TapeVersion
 from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.parts import TextPart
@@ -47,12 +47,12 @@ _WARN_EVERY: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation to which the answer will belong, as long as the tape of its question is the same."""
+    """The question on its tape, to which the answer will belong unless that was erased meanwhile."""
 
     api: ProxiedAPI
     name: Name
     messages: Sequence[Message]
-    version: TapeVersion
+    stored: Stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Requests:
         before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
         if said and before[-1].role == "assistant":  # as the client began the answer
             said[0] = _go_on(before.pop(), said[0])
-        await self._histories.absorb(turn.name, [*before, *said], version=turn.version)
+        await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
 
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -170,7 +170,7 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(api=api, name=name, messages=messages, version=stored.version),
+            turn=Turn(api=api, name=name, messages=messages, stored=stored),
         )
 
     def _rewrite(

@@ -35,6 +35,7 @@ from remanence.types import (
     Message,
     Owner,
     Snapshot,
+    TapeVersion,
 )
 
 P = ParamSpec("P")
@@ -101,13 +102,21 @@ class SQLStore(ABC):
         user: str | None,
         turn: str | None = None,
         any_user: bool = False,
+        version: TapeVersion | None = None,
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
 
         def write(connection: Connection) -> tape.TapeWrite:
             written = tape.append(
-                connection, ref, entries, now, user=user, turn=turn, any_user=any_user
+                connection,
+                ref,
+                entries,
+                now,
+                user=user,
+                turn=turn,
+                any_user=any_user,
+                version=version,
             )
             self._index(connection, written.conversation, unindexed=written.unindexed)
             return written

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import LiteralString, NamedTuple
 
 from remanence.clock import Clock
-from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
+from remanence.errors import ConversationErased, DuplicateMessage, InvalidMessage, WrongUser
 from remanence.stores.rows import (
     MESSAGES,
     NO_LIMIT,
@@ -19,7 +19,7 @@ from remanence.stores.rows import (
 )
 from remanence.stores.sql import turns
 from remanence.stores.sql.connection import Connection, Cursor
-from remanence.types import ConversationRef, MemoryState, Message, Owner
+from remanence.types import ConversationRef, MemoryState, Message, Owner, TapeVersion
 
 _SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S608 - a constant
 OF_REF: LiteralString = (
@@ -80,11 +80,14 @@ def append(
     user: str | None,
     turn: str | None = None,
     any_user: bool = False,
+    version: TapeVersion | None = None,
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
     connection.lock(ref)
     if turn is not None:
         turns.require(connection, ref, turn)
+    if version is not None:
+        _require_version(connection, ref, version)
     row = _state(connection, ref, now, user=user, any_user=any_user)
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
@@ -107,6 +110,16 @@ def append(
         (*grown, key),
     )
     return TapeWrite(tuple(places), (*state, look_tokens, *grown), key, seq - indexed_seq)
+
+
+def _require_version(connection: Connection, ref: ConversationRef, version: TapeVersion) -> None:
+    found = connection.execute(
+        "SELECT key, erasures FROM conversations JOIN states ON conversation = key "
+        "WHERE tenant = ? AND conversations.id = ?",
+        ref,
+    ).fetchone()
+    if found != version:
+        raise ConversationErased(ref.id)
 
 
 def _state(

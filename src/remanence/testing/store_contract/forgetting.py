@@ -2,7 +2,7 @@
 
 import pytest
 
-from remanence.errors import StoreError
+from remanence.errors import ConversationErased, StoreError
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
@@ -142,6 +142,29 @@ class ForgettingContract(Handles):
         (again,) = (await store.append(REF, [message], user=None)).messages
 
         assert (again.kind, again.text) == ("forgotten", "[forgotten]")
+
+    async def test_an_append_to_a_tape_that_was_erased_meanwhile_writes_nothing(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await tape(store, 3)
+        version = state.tape_version
+        answer = [Message.assistant("about message 2").replace(tokens=3)]
+        appended = await store.append(REF, answer, user="ana", version=version)
+        forgotten = await forget(other, appended.state, await erasure_of(store, 2))
+
+        with pytest.raises(ConversationErased, match="read it again"):
+            await store.append(REF, answer, user="ana", version=version)
+        await store.append(REF, answer, user="ana", version=forgotten.state.tape_version)
+        await other.delete(REF)
+        with pytest.raises(ConversationErased):
+            await store.append(REF, answer, user="ana", version=forgotten.state.tape_version)
+        assert await store.state(REF) is None
+        begun = await store.append(REF, answer, user="ana")
+        with pytest.raises(ConversationErased):
+            await store.append(REF, answer, user="ana", version=version)
+
+        assert begun.state.last_seq == 1
+        assert [one.seq for one in await store.messages(REF, after=0, limit=None)] == [1]
 
     async def test_texts_of_errors_go(self, store: Store) -> None:
         state = await tape(store, 4)
