@@ -2,7 +2,8 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 
 from remanence.archive.blocks import BlockStore
 from remanence.engine.forgetting import Forgetting, facts_to_erase
@@ -11,7 +12,7 @@ from remanence.facts.merge import with_superseded
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, Fact, ForgottenMessage, Hit, Message, Owner, Receipt
+from remanence.types import ConversationRef, ForgottenMessage, Hit, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -152,68 +153,84 @@ async def delete_conversation(
     runtime: Runtime, ref: ConversationRef, owner: Owner | None
 ) -> Receipt | None:
     """Erase a conversation with its notes, facts and blocks; None if there is none."""
-    salt = secrets.token_hex(16)
     runtime.live_prompts.forget(ref)
-    messages = await _read_forgotten(runtime, ref, salt)
+    erasure = _Erasure(runtime, (ref, owner))
+    messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
     await _forget_vectors(runtime, owner, mine)
     deleted = await runtime.store.delete(ref)
     if deleted:
+        erasure.add(conversations=[ref.id], messages=messages, facts=mine)
         await _forget_vectors(runtime, owner, mine)
     blocks = runtime.blocks(ref.tenant)
-    has_blocks = blocks is not None and await blocks.delete(ref.id)
-    await runtime.store.scrub(if_due=not deleted)
-    if not deleted:
+    if blocks is not None and await blocks.delete(ref.id) and erasure.receipt.erased:
+        erasure.add(files=[ref.id])
+    await runtime.store.scrub(if_due=not erasure.receipt.erased)
+    receipt = erasure.finish()
+    if not receipt.erased:
         return None
     if runtime.indexer is not None:  # other facts may be current now
         runtime.indexer.signal()
-    return Receipt(
-        erased=True,
-        at=runtime.clock.now(),
-        conversations=(ref.id,),
-        messages=messages,
-        facts=mine,
-        files=(ref.id,) if has_blocks else (),
-        salt=salt,
-    )
+    return receipt
 
 
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger."""
-    salt = secrets.token_hex(16)
-    files: list[str] = []
+    erasure = _Erasure(runtime, owner)
     if runtime.daily is not None:  # first: a consolidation under way still saves facts
-        files += await runtime.daily.forget(owner)
+        erasure.add(files=await runtime.daily.forget(owner))
     await runtime.ledger.settle()
-    refs = [ref async for ref in conversations_of(runtime, owner)]
-    messages = [place for ref in refs for place in await _read_forgotten(runtime, ref, salt)]
-    facts = await runtime.store.facts(owner, history=True)
-    for ref in refs:
+    async for ref in conversations_of(runtime, owner):
+        messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
+        erasure.add(conversations=[ref.id], messages=messages)
         runtime.live_prompts.forget(ref)
+    facts = await runtime.store.facts(owner, history=True)
+    erasure.add(facts=[fact.id for fact in facts])
     # Before and after: if a file cannot be written, all is repeated, and it may grow meanwhile.
-    files += await _forget_outside(runtime, owner, refs, facts)
+    await _forget_outside(runtime, owner, erasure)
     await runtime.store.forget_user(owner)
-    files += await _forget_outside(runtime, owner, refs, facts)
+    await _forget_outside(runtime, owner, erasure)
     await runtime.store.scrub()
-    return Receipt(
-        erased=bool(refs or facts or files),
-        at=runtime.clock.now(),
-        conversations=tuple(ref.id for ref in refs),
-        messages=tuple(messages),
-        facts=tuple(fact.id for fact in facts),
-        files=tuple(dict.fromkeys(files)),
-        salt=salt,
-    )
+    return erasure.finish()
 
 
-async def _forget_outside(
-    runtime: Runtime, owner: Owner, refs: Sequence[ConversationRef], facts: Sequence[Fact]
-) -> list[str]:
-    """Erase what is kept of a user outside of the database; return the blocks that were there."""
-    await _forget_vectors(runtime, owner, [fact.id for fact in facts])
-    blocks = runtime.blocks(owner.tenant)
-    return [ref.id for ref in refs if blocks is not None and await blocks.delete(ref.id)]
+async def _forget_outside(runtime: Runtime, owner: Owner, erasure: "_Erasure") -> None:
+    """Erase what is kept of a user outside of the database."""
+    await _forget_vectors(runtime, owner, erasure.receipt.facts)
+    if (blocks := runtime.blocks(owner.tenant)) is not None:
+        for name in erasure.receipt.conversations:
+            if await blocks.delete(name):
+                erasure.add(files=[name])
+
+
+class _Erasure:
+    """The receipt of an erasure in several steps.
+
+    One that fails goes on where it is repeated: its receipt then has all, though most is gone.
+    """
+
+    def __init__(
+        self, runtime: Runtime, subject: Owner | tuple[ConversationRef, Owner | None]
+    ) -> None:
+        self._runtime = runtime
+        self._subject = subject
+        new = Receipt(erased=False, at=runtime.clock.now(), salt=secrets.token_hex(16))
+        self.receipt = runtime.unfinished_erasures.get(subject, new)
+
+    def add(self, **found: Iterable[object]) -> None:
+        """Add values to the fields of the receipt."""
+        more = {
+            name: tuple(dict.fromkeys((*getattr(self.receipt, name), *values)))
+            for name, values in found.items()
+        }
+        if any(more.values()):
+            self.receipt = replace(self.receipt, erased=True, **more)  # type: ignore[arg-type]  # by name
+            self._runtime.unfinished_erasures[self._subject] = self.receipt
+
+    def finish(self) -> Receipt:
+        self._runtime.unfinished_erasures.pop(self._subject, None)
+        return replace(self.receipt, at=self._runtime.clock.now())
 
 
 async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Sequence[str]) -> None:

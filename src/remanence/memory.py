@@ -385,7 +385,8 @@ class Memory:
 
         Raises:
             StoreUnavailable: another process kept a file in use; the user is erased from the
-                memory, and the bytes by the next call.
+                memory, and the bytes by the next call. While the memory is open, that has the whole
+                receipt.
         """
         self._runtime.check_open()
         self._runtime.check_writable()

@@ -28,7 +28,7 @@ from remanence.recall.search import Search
 from remanence.recent import Recent
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter
-from remanence.types import ConversationRef
+from remanence.types import ConversationRef, Receipt
 
 DEFAULT_TENANT = "default"
 
@@ -60,6 +60,7 @@ class Runtime:
     all_users: bool
     read_only: bool
     last_models: Recent[ConversationRef, str] = field(default_factory=lambda: Recent(1_000))
+    unfinished_erasures: Recent[object, Receipt] = field(default_factory=lambda: Recent(1_000))
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
     _closed: bool = False

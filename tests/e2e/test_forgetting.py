@@ -147,6 +147,7 @@ async def test_forgetting_again_erases_what_another_reader_had_kept(path: Path, 
         reader.close()
         assert traces(path)
 
+        assert await forget(), "it is the one that finishes the erasure"
         assert not await forget()
 
         assert traces(path) == []
@@ -658,6 +659,35 @@ async def test_an_erasure_of_a_user_says_if_anything_was_found(path: Path) -> No
 
     assert (first.erased, again.erased, there.erased) == (True, False, True)
     assert again.conversations == again.facts == again.files == ()
+
+
+async def test_an_erasure_that_failed_in_its_last_step_has_its_whole_receipt_when_it_is_repeated(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await memory.facts.save("Ana lives in Lisbon.", user="ana")
+        chats = [memory.conversation(name, user="ana") for name in ("one", "two")]
+        messages = [(await chat.append(Message.user(SECRET)))[0] for chat in chats]
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT count(*) FROM messages").get  # noqa: B018 - a snapshot
+        with pytest.raises(StoreUnavailable):
+            await chats[0].delete()
+        with pytest.raises(StoreUnavailable):
+            await memory.forget_user("ana")
+        reader.close()
+
+        user = await memory.forget_user("ana")
+        one = await chats[0].delete()
+        nobody = await memory.forget_user("ana")
+        nothing = await chats[0].delete()
+
+        assert traces(path) == []
+
+    assert one is not None
+    assert (user.erased, user.conversations, len(user.facts)) == (True, ("two",), 1)
+    assert (one.erased, one.conversations, one.message_ids) == (True, ("one",), (messages[0].id,))
+    assert user.messages[0].digest == digest(messages[1], user.salt)
+    assert (nobody.erased, nothing) == (False, None)
 
 
 async def test_reflections_whose_sources_are_not_kept_are_noted_anew_from_the_messages(

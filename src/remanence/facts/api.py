@@ -19,6 +19,7 @@ from remanence.facts.extraction import KNOWN_FACTS
 from remanence.facts.merge import SAVED, merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
+from remanence.recent import Recent
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, FactType, Owner
 from remanence.wire.message_rules import storable
 
@@ -50,6 +51,7 @@ class Facts:
         self._changed = changed
         self._vectors = vectors
         self._check_open = check_open
+        self._unfinished_erasures: Recent[tuple[Owner, str], bool] = Recent(1_000)
 
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
@@ -157,10 +159,11 @@ class Facts:
             known = await self._store.facts(owner, history=True)
             gone = [*with_superseded(known, {fact_id})]
             await self._forget_vectors(owner, gone)
-        erased = await self._store.forget_fact(owner, fact_id)
+        if await self._store.forget_fact(owner, fact_id):
+            self._unfinished_erasures[owner, fact_id] = True
         await self._forget_vectors(owner, gone)  # as the indexer may have put one there meanwhile
-        await self._store.scrub(if_due=not erased)
-        return erased
+        await self._store.scrub(if_due=(owner, fact_id) not in self._unfinished_erasures)
+        return self._unfinished_erasures.pop((owner, fact_id), False)
 
     async def list(
         self,
