@@ -331,6 +331,16 @@ def test_migrate_makes_the_tables_and_tells_their_version(cli: Cli, tmp_path: Pa
     assert tmp_path.joinpath("new.db").exists()
 
 
+def test_flush_does_the_work_of_a_conversation_at_once(cli: Cli, database: str) -> None:
+    before = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    due = cli("flush", "trip", "--db", database)
+    after = parsed(cli("flush", "trip", "--db", database, "--everything", "--retry", "--json"))
+
+    assert before["observed_seq"] < before["last_seq"] == after["observed_seq"]
+    assert due.returncode == 0
+    assert f"trip: observed {before['observed_seq']} of {before['last_seq']} messages" in due.stdout
+
+
 def test_config_show_tells_each_value_and_where_it_came_from(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ async def test_a_key_opens_its_tenant_without_naming_it(client: Client, memory: 
         ("read", "POST", f"{CONVERSATION}/context"),
         ("write", "POST", f"{CONVERSATION}/messages"),
         ("write", "POST", f"{CONVERSATION}/end"),
+        ("write", "POST", f"{CONVERSATION}/flush"),
         ("erase", "POST", f"{CONVERSATION}/forget"),
         ("erase", "DELETE", CONVERSATION),
         ("erase", "GET", "/v1/users/ana/export"),

@@ -30,6 +30,7 @@ from remanence.http.documents import ReplyDocument, TextDocument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.problems import response_to
+from remanence.testing import FixedClock, ScriptedObserver
 from remanence.types import Event
 
 FLIGHT = {"role": "user", "content": "My flight to Lisbon is LH 454.", "id": "m-1"}
@@ -126,6 +127,27 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     assert await trip.delete() is None
     with pytest.raises(ConversationNotFound):
         await trip.state()
+
+
+async def test_work_that_failed_is_tried_at_once_where_a_client_asks_for_it() -> None:
+    down = ScriptedObserver([ModelError("auth", "the key is wrong")])
+    async with (
+        Memory.open("sqlite:///:memory:", observer=down, clock=FixedClock()) as memory,
+        served(create_app(memory)) as client,
+        AsyncClient(str(client.http.base_url)) as remote,
+    ):
+        trip = remote.conversation("trip", user="ana")
+        await trip.append(FLIGHT)
+        not_due = await trip.flush()
+        failed = await trip.flush(everything=True)
+        waiting = await trip.flush(everything=True)
+        done = await trip.flush(everything=True, retry=True)
+
+    assert (not_due.observed_seq, not_due.failures) == (0, 0)
+    assert (failed.observed_seq, failed.failures) == (0, 1)
+    assert (waiting.observed_seq, waiting.failures) == (0, 1)
+    assert "auth" in (waiting.last_error or "")
+    assert (done.observed_seq, done.failures) == (1, 0)
 
 
 @pytest.mark.parametrize("end", ["/v1", "/v1/"])

@@ -274,6 +274,7 @@ async def test_messages_and_users_are_forgotten_with_a_receipt(
         ("GET", f"{TRIP}/log", None),
         ("GET", f"{TRIP}/recall?query=flight", None),
         ("POST", f"{TRIP}/end", None),
+        ("POST", f"{TRIP}/flush", {"retry": True}),
         ("POST", f"{TRIP}/forget", {"message_ids": ["m-1"]}),
     ],
 )

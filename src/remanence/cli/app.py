@@ -18,6 +18,7 @@ COMMANDS = {
     "serve": "Serve the memory over HTTP, by default to this machine alone.",
     "worker": "Do the background work of the processes that share a PostgreSQL database.",
     "inspect": "Show the conversations of a database, or one of them.",
+    "flush": "Do the background work of a conversation at once.",
     "messages": "Print the messages of a conversation as JSON Lines, which replay reads.",
     "recall": "Search the notes and messages of a conversation, and its user's facts.",
     "facts": "Show what is known about a user.",

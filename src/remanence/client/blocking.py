@@ -20,6 +20,7 @@ class Conversation(Handle[AsyncConversation]):
     reflections = blocking(AsyncConversation.reflections)
     log = blocking(AsyncConversation.log)
     recall = blocking(AsyncConversation.recall)
+    flush = blocking(AsyncConversation.flush)
     end = blocking(AsyncConversation.end)
     forget = blocking(AsyncConversation.forget)
     delete = blocking(AsyncConversation.delete)

@@ -15,6 +15,7 @@ from remanence.http.documents import (
     ContextBody,
     ContextDocument,
     ConversationDocument,
+    FlushBody,
     ForgetBody,
     MessageDocument,
     MessageFormat,
@@ -170,6 +171,14 @@ class AsyncConversation:
         """Return notes, messages and facts that match, best first, with their sources."""
         given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
         return await self._get(tuple[Hit, ...], "/recall", **given)
+
+    async def flush(self, *, everything: bool = False, retry: bool = False) -> ConversationDocument:
+        """Wait until no background work is due, or all of it waits after a failure.
+
+        *everything* includes work that is not due yet; *retry* steps that failed and wait.
+        """
+        body = make_body(FlushBody, everything=everything, retry=retry)
+        return await self._post(ConversationDocument, "/flush", body)
 
     async def end(self) -> ConversationDocument:
         """Observe all that is left and keep facts about the user; waits for the models."""

@@ -95,7 +95,10 @@ class NewConversation(_Body):
 
 
 class ConversationDocument(BaseModel):
-    """A conversation: its tape ends with `last_seq`, its notes cover it up to `observed_seq`."""
+    """A conversation: its tape ends with `last_seq`, its notes cover it up to `observed_seq`.
+
+    `failures` is how often in a row the step that fails was tried, and `last_error` why it did.
+    """
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -107,6 +110,8 @@ class ConversationDocument(BaseModel):
     observed_seq: int
     active_seq: int
     last_message_at: datetime | None
+    failures: int = 0
+    last_error: str | None = None
 
 
 class ConversationsDocument(BaseModel):
@@ -166,6 +171,18 @@ class ContextDocument(BaseModel):
     request: JsonObject
     stats: ContextStats
     omitted: list[Omitted]
+
+
+class FlushBody(_Body):
+    """Background work to do at once; by default that which is due."""
+
+    everything: bool = Field(
+        default=False, description="Also work that is not due yet: observe all messages."
+    )
+    retry: bool = Field(
+        default=False,
+        description="Also steps that failed and wait, and messages left without notes by failures.",
+    )
 
 
 class ForgetBody(_Body):

@@ -12,6 +12,7 @@ from remanence.http.documents import (
     ContextDocument,
     ConversationDocument,
     ConversationsDocument,
+    FlushBody,
     ForgetBody,
     MessageDocument,
     MessageFormat,
@@ -163,6 +164,15 @@ async def recall(
 async def end_conversation(conversation: Named) -> ConversationDocument:
     """Observe all that is left and keep facts about the user; waits for the models."""
     return ConversationDocument.model_validate(await conversation.end())
+
+
+@router.post("/{id}/flush", responses=_WITH_BODY)
+async def flush_conversation(
+    conversation: Named, body: FlushBody | None = None
+) -> ConversationDocument:
+    """Wait until no background work is due; what failed is in the failures of the answer."""
+    given = {} if body is None else body.model_dump()
+    return ConversationDocument.model_validate(await conversation.flush(**given))
 
 
 @router.post("/{id}/forget", responses=_WITH_BODY)
