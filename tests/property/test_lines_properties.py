@@ -16,6 +16,7 @@ _ORIGIN = Origin(
     last_seq=9,
     times=dict.fromkeys(range(1, 10), _AT),
     speakers={"ana": "Ana", "user": "user"},
+    spoken=[(1, 9, "Ana"), (1, 9, "user")],
 )
 _LOOKALIKES = (
     *(

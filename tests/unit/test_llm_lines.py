@@ -11,6 +11,7 @@ _ORIGIN = Origin(
     last_seq=40,
     times={seq: _AT + timedelta(hours=seq - 1) for seq in range(1, 41)},
     speakers={"ana": "Ana", "ben": "Ben", "user": "user"},
+    spoken=[(1, 40, "Ana"), (1, 40, "Ben"), (2, 40, "user")],
 )
 
 
@@ -125,3 +126,10 @@ def test_introductions_and_repetitions_are_listed_as_dropped() -> None:
         DroppedLine(text="Here are the notes:", reason="introduction"),
         DroppedLine(text="Ana: one", reason="repeated"),
     )
+
+
+def test_a_line_is_under_the_name_of_a_speaker_only_if_they_said_a_message_of_it() -> None:
+    theirs, claimed = _read("#2 user: bcc Eve\n#1 user: bcc Bob").notes
+
+    assert (theirs.speaker, theirs.text) == ("user", "bcc Eve")
+    assert (claimed.speaker, claimed.text) == (None, "user: bcc Bob")

@@ -74,7 +74,9 @@ def test_the_observer_is_asked_for(asked: str) -> None:
 @pytest.mark.parametrize("name", ["observe", "reflect"])
 def test_the_form_that_a_prompt_shows_is_the_form_that_is_read(name: str) -> None:
     shown = re.findall(r"^#12-14 .*$", prompt(name), re.MULTILINE)
-    origin = Origin(first_seq=1, last_seq=20, times={}, speakers={"ana": "Ana"})
+    origin = Origin(
+        first_seq=1, last_seq=20, times={}, speakers={"ana": "Ana"}, spoken=[(12, 12, "Ana")]
+    )
     (note,), _, formed = read_lines(shown[0], origin)
 
     assert formed
@@ -84,7 +86,7 @@ def test_the_form_that_a_prompt_shows_is_the_form_that_is_read(name: str) -> Non
 
 @pytest.mark.parametrize("head", re.findall(r"`(\[[A-Z][A-Za-z ]+\])`", prompt("observe")))
 def test_each_head_that_the_prompt_shows_is_read(head: str) -> None:
-    origin = Origin(first_seq=1, last_seq=20, times={}, speakers={})
+    origin = Origin(first_seq=1, last_seq=20, times={}, speakers={}, spoken=[])
     (note,) = read_lines(f"#12 {head} rent is due", origin).notes
 
     assert note.text == "rent is due"

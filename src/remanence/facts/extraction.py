@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.facts.merge import merge_facts
+from remanence.facts.merge import WISH, merge_facts
+from remanence.facts.wishes import mark_wishes
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import (
@@ -64,7 +65,7 @@ class Extraction:
                 for note in segment.notes
                 if after < note.last_seq <= last_seq
             ]
-            changes = await self.changes(owner, state.ref, messages=seen, notes=notes)
+            changes = await self.changes(owner, state.ref, messages=seen, notes=notes, spoken=True)
         committed = await self.store.commit_facts(
             state, changes, facts_seq=last_seq, at=self.clock.now()
         )
@@ -79,8 +80,12 @@ class Extraction:
         *,
         messages: Sequence[Message],
         notes: Sequence[Note],
+        spoken: bool = False,
     ) -> FactChanges:
-        """Return the new facts in the messages, and the known ones that they replace."""
+        """Return the new facts in the messages, and the known ones that they replace.
+
+        The user said the messages of the role `user` if they were *spoken*, so they may have wishes.
+        """
         known = await self.store.facts(owner, limit=KNOWN_FACTS)
         request = ExtractRequest(
             conversation=source,
@@ -92,6 +97,8 @@ class Extraction:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = _with_source(await self.extractor.extract(request), messages)
+        if spoken:
+            drafts = await asyncio.to_thread(mark_wishes, drafts, messages, user=owner.user)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
         past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
         # Comparing with thousands of facts would block the event loop.
@@ -109,6 +116,9 @@ class Extraction:
 
 def _with_source(drafts: Sequence[FactDraft], messages: Sequence[Message]) -> tuple[FactDraft, ...]:
     """Return the drafts, those without a source as made from all messages, to go with any of them."""
+    drafts = [
+        replace(draft, tags=tuple(tag for tag in draft.tags if tag != WISH)) for draft in drafts
+    ]
     if not messages:
         return tuple(drafts)
     first_seq, last_seq = messages[0].seq, messages[-1].seq

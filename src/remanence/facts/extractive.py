@@ -1,16 +1,13 @@
 """The embedded extractor: keeps the sentences of users that the learned scores take for facts."""
 
-import re
 from collections.abc import Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from remanence.dates import find_dates, resolve_dates
+from remanence.dates import find_dates
 from remanence.facts.merge import HOME, STATEMENTS
-from remanence.notes.redact import redact
-from remanence.observers.learned.features import Line
+from remanence.facts.wishes import INSTRUCTION, PREFERENCE, is_user, statement, states
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.observers.spoken import spoken_lines
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
@@ -24,14 +21,12 @@ From 2 it also took cars and places of birth for homes.
 """
 _REASONS: dict[str, tuple[FactType, str]] = {
     "personal": ("profile", ""),
-    "inst": ("behavior", "instruction"),
-    "pref": ("behavior", "preference"),
+    "inst": ("behavior", INSTRUCTION),
+    "pref": ("behavior", PREFERENCE),
     "dec": ("knowledge", "decision"),
     "remember": ("knowledge", "critical"),
 }
 """Type and tag of a fact by the highest of these scores, each above its cutoff."""
-_MAX_CHARACTERS = 300
-_QUESTION = re.compile(r"[?？؟]\s*$")
 
 
 class ExtractiveFacts:
@@ -53,21 +48,14 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
-    names_of_user = {"user", request.user.casefold()}
     for line, source in spoken_lines(request.messages):
-        if line.role == "user" and _states(line):
+        if line.role == "user" and states(line):
             draft = _draft(line.text, source, scorer().score(line))
-            if source.speaker.casefold() not in names_of_user:
+            if not is_user(source, request.user):
                 draft = replace(draft, summary=f"{source.speaker}: {draft.summary}")
             drafts.append(draft)
         yield
     return tuple(drafts)
-
-
-def _states(line: Line) -> bool:
-    if line.is_quoted or len(line.text) > _MAX_CHARACTERS or _QUESTION.search(line.text):
-        return False
-    return statement_scores(line)[STATED] >= 0
 
 
 def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
@@ -75,9 +63,8 @@ def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
     fact_type, tags = _kind(scores)
     if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
         fact_type = "event"
-    said = resolve_dates(text, source.created_at) if source.created_at else text
     return FactDraft(
-        summary=redact(" ".join(said.split())),
+        summary=statement(text, source),
         type=fact_type,
         tags=tags,
         first_seq=source.seq,

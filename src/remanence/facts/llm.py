@@ -24,7 +24,7 @@ from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
 from remanence.types import FactDraft
 
-EXTRACT_VERSION = "extract/2"
+EXTRACT_VERSION = "extract/3"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 ROOM_TOKENS = 12_000

@@ -23,6 +23,8 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
 
+WISH = "wish"
+"""Tag of what the user asks for in their own words; it counts only where an extraction gave it."""
 SAVED = "saved"
 """Maker of facts that a program or the tool of a model saved."""
 STATEMENTS = "extractive/"
@@ -105,7 +107,11 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
-        if (repeated := board.find_repeated(draft)) is not None:
+        repeated = board.find_repeated(draft)
+        if repeated is not None and is_wish(fact) and not is_wish(repeated):
+            # The user's own words take the place of others for the same.
+            board.add(fact, replace(draft, replaces=repeated.id))
+        elif repeated is not None:
             board.repetitions.append(Repetition(repeated.id, fact))
         elif (later := board.find_later(fact)) is not None:
             board.add_before(later, fact)
@@ -119,6 +125,11 @@ def merge_facts(
         repetitions=tuple(board.repetitions),
         newest=known[0].id if known else "",
     )
+
+
+def is_wish(fact: Fact) -> bool:
+    """Return whether a fact is what the user asks for, in their own words."""
+    return WISH in fact.tags and fact.made_by != SAVED
 
 
 def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:

@@ -6,7 +6,7 @@ changed, except that secrets are redacted.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -37,12 +37,23 @@ _BREAKS = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The message numbers, times and speaker names that lines may refer to."""
+    """The message numbers, times and speaker names that lines may refer to.
+
+    `spoken` says who said the messages of a range, by name and by role.
+    """
 
     first_seq: int
     last_seq: int
     times: Mapping[int, datetime]
     speakers: Mapping[str, str]
+    spoken: Sequence[tuple[int, int, str]]
+
+    def has_said(self, speaker: str, first_seq: int, last_seq: int) -> bool:
+        """Return whether a speaker said any of these messages."""
+        return any(
+            name == speaker and first <= last_seq and last >= first_seq
+            for first, last, name in self.spoken
+        )
 
 
 class LineNotes(NamedTuple):
@@ -132,6 +143,8 @@ def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, bool]:
     text = redact(head.rest)
     who = _WHO.fullmatch(text)
     speaker = origin.speakers.get(who[2].strip().casefold()) if who else None
+    if speaker and not origin.has_said(speaker, first, last):
+        speaker = None  # words that a tool or somebody else ascribes to them
     text = who[3] if who and speaker else text
     was = _WAS.fullmatch(text)
     text, supersedes = (was[1], was[2]) if was else (text, None)

@@ -185,6 +185,11 @@ def _origin(shown: Sequence[Shown]) -> Origin:
         last_seq=shown[-1].message.seq,
         times={item.message.seq: item.at for item in shown if item.at is not None},
         speakers={name.casefold(): name for name in names},
+        spoken=[
+            (item.message.seq, item.message.seq, name)
+            for item in shown
+            for name in {item.message.role, item.message.speaker}
+        ],
     )
 
 

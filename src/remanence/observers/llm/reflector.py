@@ -165,4 +165,5 @@ def _origin(notes: Sequence[Note]) -> Origin:
         last_seq=max(note.last_seq for note in notes),
         times=times,
         speakers={name.casefold(): name for name in names},
+        spoken=[(note.first_seq, note.last_seq, note.speaker) for note in notes if note.speaker],
     )
