@@ -124,7 +124,7 @@ class ExtractRequest:
     """A stretch of a conversation from which facts about its user are to be kept.
 
     `messages` are what may be observed of it, and `notes` what was noted of them. `known` are facts
-    of that user that hold already, the newest first.
+    of that user that hold already, the last written first.
     """
 
     conversation: ConversationRef
@@ -463,7 +463,7 @@ class FactStore(Protocol):
         after: str | None = None,
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """The facts of one owner, the newest first: those that hold, or with *history* all.
+        """The facts of one owner, the last written first: those that hold, or with *history* all.
 
         With *after* those that follow that fact; none if it is unknown.
         """

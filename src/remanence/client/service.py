@@ -84,7 +84,7 @@ class AsyncFacts:
         after: str | None = None,
         limit: int = 100,
     ) -> "list[FactDocument]":
-        """Return up to *limit* of the user's facts, newest first; with *history* expired ones, too.
+        """Return up to *limit* of the user's facts, the last written first; with *history* expired ones, too.
 
         For paging, *after* is the id of the last fact that was seen.
         """

@@ -174,7 +174,7 @@ class Facts:
         after: str | None = None,
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """Return the user's current facts, newest first; with *history*, superseded ones too.
+        """Return the user's current facts, the last written first; with *history*, superseded ones too.
 
         For paging, *after* is the id of the last fact that was seen.
 

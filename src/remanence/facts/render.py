@@ -51,7 +51,7 @@ CURATED_REST = "[… the rest of MEMORY.md is left out]"
 _LEAST_OWN = 200
 """Tokens that facts of a conversation with few notes may take in its own contexts."""
 _STEP = 0.5
-"""Facts whose scores are in the same step have the order of their making, the newest first."""
+"""Facts whose scores are in the same step have the order of their times, the newest first."""
 _LEAST_LINE = 8
 """Tokens of the shortest line of a fact."""
 
@@ -71,12 +71,12 @@ def other_facts_text(
 ) -> str:
     """Return the facts of other conversations that fit, wishes first; empty if there are none.
 
-    The order is how sure learned scores are that a fact must never be lost; of equals the newest is
-    first. Days are in the time zone of the user's newest message.
+    The order is how sure learned scores are that a fact must never be lost; of equals the one that
+    holds since the latest time is first. Days are in the time zone of the user's newest message.
     """
     here = snapshot.state.ref.id
     others = [fact for fact in facts if not is_own(fact, here)]
-    others.sort(key=_weight, reverse=True)
+    others.sort(key=lambda fact: (_weight(fact), fact.valid_from), reverse=True)
     heads = _Heads(WISHES, f"{HEADING}\n{PREAMBLE}")
     return _fit_facts(heads, others, _line_of(snapshot), max_tokens, count_text)
 
@@ -86,12 +86,13 @@ def own_facts_text(
 ) -> str:
     """Return what must never be lost of a conversation's own facts and is not in its contexts.
 
-    A fact is in them if the newest messages or a note tell it. The text takes no more room than the
+    A fact is in them if the newest messages or a note tell it. The newest is first. The text takes no more room than the
     notes, or `_LEAST_OWN` tokens.
     """
     here = snapshot.state.ref.id
     vital = (fact for fact in facts if is_own(fact, here) and _is_standing(fact))
-    missing = _missing(vital, snapshot)
+    newest_first = sorted(vital, key=lambda fact: fact.valid_from, reverse=True)
+    missing = _missing(newest_first, snapshot)
     notes = max(_LEAST_OWN, sum(segment.tokens for segment in snapshot.segments))
     heads = _Heads(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}")
     return _fit_facts(heads, missing, _line_of(snapshot), min(notes, max_tokens), count_text)

@@ -288,7 +288,7 @@ class FactDocument(BaseModel):
 
 
 class FactsDocument(BaseModel):
-    """Facts of one user, the newest first, or for a query the best match first."""
+    """Facts of one user, the last written first, or for a query the best match first."""
 
     facts: list[FactDocument]
     after: str | None = Field(description="The `after` of the next page; null at the end.")
