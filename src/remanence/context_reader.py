@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from remanence import telemetry
-from remanence.context.context import Context
+from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.activation import activate
 from remanence.engine.snapshots import read_snapshot
@@ -37,6 +37,17 @@ RECALLED = 5
 LONG_CONTEXT = 20_000
 """Characters from which a context is built in a thread: its texts are counted, and an oversized
 message is counted again at each length that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The messages in the prompt after a context: those it shows, and those appended since."""
+
+    whole: frozenset[int]
+    last_seq: int
+
+    def __contains__(self, seq: object) -> bool:
+        return seq in self.whole or (isinstance(seq, int) and seq > self.last_seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +115,9 @@ class ContextReader:
             request = await self._with_facts(request, snapshot, query)
             request = await self._with_quotes(request, snapshot, query)
             context = await self.render(snapshot, request)
+        runtime.shown[self.ref] = Shown(
+            shown_whole(context.messages, context.omitted), context.stats.last_seq
+        )
         if runtime.policy.observer_mode == "continuation":
             runtime.live_prompts.keep(snapshot.state, context)
         omitted: Counter[str] = Counter()

@@ -363,6 +363,7 @@ class Conversation:
         priority: Priority | None = None,
         role: Role | None = None,
         conversation: str | None = None,
+        unseen: bool = False,
     ) -> tuple[Hit, ...]:
         """Return notes, messages and facts that match *query*, best first, with sources.
 
@@ -377,6 +378,8 @@ class Conversation:
             priority: only notes of this priority.
             role: only messages of this role.
             conversation: search another conversation of the same user instead of this one.
+            unseen: leave out what comes from messages that the next prompt has word for word: those
+                of the last context of this conversation, and those appended since.
 
         Raises:
             ConversationNotFound: this user has no such conversation.
@@ -391,9 +394,11 @@ class Conversation:
         only = RecallFilter(
             since=since, until=until, kind=kind, tag=tag, priority=priority, role=role
         )
+        require_one_of(bool, unseen=unseen)
         ref, owner = await self._search_scope(conversation)
+        shown = self._runtime.shown.get(self.ref, ()) if unseen and ref == self.ref else ()
         hits = await self._runtime.recall_search.search(
-            ref, owner, query, limit=limit, only=only, source=conversation
+            ref, owner, query, limit=limit, only=only, source=conversation, shown=shown
         )
         return within(hits, max_tokens, self._runtime.count_text)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +62,8 @@ class Runtime:
     read_only: bool
     last_models: Recent[ConversationRef, str] = field(default_factory=lambda: Recent(1_000))
     unfinished_erasures: Recent[object, Receipt] = field(default_factory=lambda: Recent(1_000))
+    shown: Recent[ConversationRef, Container[int]] = field(default_factory=lambda: Recent(1_000))
+    """Numbers of the messages in a conversation's next prompt, as far as the last context says."""
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
     _closed: bool = False

@@ -28,6 +28,7 @@ _LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "def
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _NOTHING = "No fact has these words. Try other words, or no query for what was learned last."
 _NONE = "Nothing is known about the user yet."
+_NOT_FOUND = "Nothing was found beyond the messages that you see already."
 _REST = ". Messages that say it stay: find them with a query, and forget them by their ids."
 
 
@@ -176,8 +177,9 @@ class _Calls:
             until=_moment(given, "until"),
             tag=_chosen(given, "tag", Tag),
             role=_chosen(given, "role", Role),
+            unseen=True,
         )
-        return "\n".join(_hit_line(hit) for hit in hits) or "Nothing was found."
+        return "\n".join(_hit_line(hit) for hit in hits) or _NOT_FOUND
 
     async def _owner(self) -> tuple[str, str]:
         owner = await self._conversation.owner()

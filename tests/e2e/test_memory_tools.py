@@ -1,12 +1,13 @@
 """Memory as tools: definitions for two dialects, and handlers that answer in words."""
 
+import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import pytest
 
-from remanence import Chat, Memory, Message, blocking, memory_tools
+from remanence import Chat, Memory, Message, Policy, blocking, memory_tools
 from remanence.conversation import Conversation
 
 IN_MEMORY = "sqlite:///:memory:"
@@ -85,7 +86,32 @@ async def test_a_model_recalls_what_was_said_with_its_place() -> None:
         nothing = await call("recall", query="tulips", until="2020-01-01T00:00:00Z")
 
     assert found.endswith("user message 1: The tulips are yellow.")
-    assert nothing == "Nothing was found."
+    assert nothing == "Nothing was found beyond the messages that you see already."
+
+
+async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> None:
+    policy = Policy.default(observe_tokens=200, tail_tokens=300, tail_keep_tokens=60)
+    question = "Which gate does my flight leave from?"
+    async with Memory.open(IN_MEMORY, policy=policy) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("My flight leaves from gate B22."), Message.assistant("Ok."))
+        for number in range(12):
+            text = f"Question {number} about the harbour, the ships and the fish. " * 3
+            await chat.append(Message.user(text), Message.assistant("I see."))
+        await chat.flush()
+        await chat.append(Message.user(question))
+        context = await chat.context()
+        found = await caller(chat)("recall", query=question)
+        in_prompt = await caller(chat)("recall", query="harbour ships fish", limit=20)
+        searched = await chat.recall(question, limit=1)
+
+    shown = {message.seq for message in context.messages}
+    assert "message 1: My flight leaves from gate B22." in found
+    assert question not in found
+    seqs = {int(seq) for seq in re.findall(r"message (\d+):", in_prompt)}
+    assert seqs
+    assert not seqs & shown
+    assert [hit.snippet for hit in searched] == [question]
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ class Omitted:
     reason: OmittedReason
 
 
+def shown_whole(messages: Sequence[Message], omitted: Sequence[Omitted]) -> frozenset[int]:
+    """Return the numbers of the messages that are shown word for word, without excerpts."""
+    cut = [gap for gap in omitted if gap.reason == "excerpt"]
+    return frozenset(
+        message.seq
+        for message in messages
+        if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextStats:
     """Tokens of a context by tier, and the part of the tape that it covers.

@@ -12,6 +12,7 @@ from remanence.context.context import (
     Omitted,
     OmittedReason,
     SystemBlock,
+    shown_whole,
 )
 from remanence.context.tail import FittedTail, fit_tail, short_results
 from remanence.dates.local_time import zone_of_user
@@ -330,12 +331,7 @@ class Layout(NamedTuple):
         request, here = self.request, self.snapshot.state.ref.id
         if not request.recall:
             return ""
-        cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]
-        raw = {
-            message.seq
-            for message in tail.messages
-            if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-        }
+        raw = shown_whole(tail.messages, tail.omitted)
         shown = [request.facts, request.memories, *(block.text for block in notes)]
         unseen = (
             quote

@@ -1,7 +1,8 @@
 """Recall: search by words and vectors over notes, messages and facts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -59,10 +60,12 @@ class Search:
         limit: int,
         only: RecallFilter,
         source: str | None = None,
+        shown: Container[int] = (),
     ) -> tuple[Hit, ...]:
         """Return the best hits with snippets, of a conversation or of all of a user.
 
-        Facts are the owner's, of *source* if it is set.
+        Facts are the owner's, of *source* if it is set. Hits that come from messages of the
+        conversation that are all *shown* are left out.
         """
         if limit < 1 or not query.strip():
             return ()
@@ -77,7 +80,9 @@ class Search:
             for facts in await self._fact_rankings(owner, query, meaning, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
-        best = fuse(rankings)[:limit]
+        here = of.id if isinstance(of, ConversationRef) else None
+        found = (hit for hit in fuse(rankings) if not _is_shown(hit, here, shown))
+        best = tuple(itertools.islice(found, limit))
         return await _beside_the_loop(
             lambda: tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in best),
             best,
@@ -144,6 +149,13 @@ class Search:
         except Exception as error:  # noqa: BLE001 - as above
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return None
+
+
+def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:
+    """Return whether a hit comes from messages of a conversation that are all shown."""
+    if conversation is None or hit.conversation != conversation:
+        return False
+    return all(seq in shown for seq in range(hit.first_seq, hit.last_seq + 1))
 
 
 async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
