@@ -1,11 +1,18 @@
 """Passages of earlier messages that a turn asks about."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from remanence.recall.passages import PASSAGE_CHARACTERS, quotes, render_quotes, telling_words
+from remanence.recall.passages import (
+    PASSAGE_CHARACTERS,
+    question_of,
+    quotes,
+    render_quotes,
+    telling_words,
+)
 from remanence.types import Hit
 
 
@@ -69,6 +76,29 @@ def test_a_passage_goes_on_behind_an_abbreviation(said: str) -> None:
 
     assert "417" in quote.core
     assert len(quote.core) < 100
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Dr. Weber und Prof. Lang kommen am 3. Mai in den Saal.",
+        "Wir brauchen z. B. Kabel und inkl. Versand drei Tage Saal.",
+        "I met Mrs. Okafor at St. Mary's in the hall at 5 p.m. sharp for the Saal.",
+    ],
+)
+def test_a_passage_is_a_whole_sentence_with_its_abbreviations_and_ordinals(said: str) -> None:
+    text = f"Alles war ruhig an diesem Tag. {said} Danach war Schluss mit dem Ganzen. "
+
+    for word in re.findall(r"\w{3,}", said):
+        (quote,) = quotes([hit(text)], word)
+        assert quote.core == said
+
+
+def test_a_long_turn_asks_whole_sentences() -> None:
+    asked = "Kommt Dr. Weber am 3. Mai?"
+    turn = f"Hier ist die Seite. {'Nichts davon ist wichtig. ' * 40}{asked} Sag es mir."
+
+    assert asked in question_of(turn)
 
 
 def test_the_passage_with_the_rarer_words_comes_first() -> None:

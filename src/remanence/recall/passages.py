@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
+from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
 from remanence.recall.fusion import by_reciprocal_rank, fold, snippet
@@ -38,11 +39,9 @@ REACH: Final = 120
 """Characters of context before and after the matched words."""
 
 MIN_PASSAGE: Final = 26
-"""Characters of a sentence; a shorter one probably ends at an abbreviation, as in "no. 12"."""
+"""Characters of a quote; a shorter sentence says too little without the next one."""
 
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-_JOINT: Final = re.compile(r"[.!?]\s|\n|[。！？]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _GLUED: Final = re.compile(f"[{_UNSPACED}]")
@@ -78,9 +77,9 @@ def question_of(turn: str) -> str:
     text = turn.strip()
     if len(text) <= LONG_TURN:
         return text
-    sentences = [sentence for s in _SENTENCE.findall(text) if (sentence := s.strip())]
-    questions = [s for s in sentences[1:-1] if s.endswith(("?", "？"))]
-    chosen = (*sentences[:1], *questions[-QUESTIONS:], *sentences[1:][-1:])
+    said = [text[span.start : span.end] for span in sentences(text)]
+    questions = [sentence for sentence in said[1:-1] if sentence.endswith(("?", "？"))]
+    chosen = (*said[:1], *questions[-QUESTIONS:], *said[1:][-1:])
     return "\n".join(sentence[:LONG_TURN] for sentence in chosen)
 
 
@@ -224,11 +223,14 @@ def _weights(
 def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
     """Return the passage of a text that matches the query best."""
     score, first, last = _densest(places, weights)
-    start, end = _whole_sentences(hit.text, first, last)
+    starts, ends = _boundaries(
+        hit.text, first - REACH, max(first + PASSAGE_CHARACTERS, last + REACH)
+    )
+    start = max((at for at in starts if at <= first), default=_word_start(hit.text, first))
+    long_enough = (at for at in ends if at >= max(last, start + MIN_PASSAGE))
+    end = min((at for at in long_enough if at <= last + REACH), default=_word_end(hit.text, last))
     # The sentences after it that still fit.
-    high = min(len(hit.text), start + PASSAGE_CHARACTERS)
-    ends = [joint.end() for joint in _JOINT.finditer(hit.text, end, max(end, high))]
-    further = max([end, *ends, *([high] if high == len(hit.text) else [])])
+    further = max((at for at in ends if end <= at <= start + PASSAGE_CHARACTERS), default=end)
     return Quote(hit, one_line(hit.text[start:further]), one_line(hit.text[start:end]), score)
 
 
@@ -260,13 +262,23 @@ def _densest(
     return best, first, last
 
 
-def _whole_sentences(text: str, first: int, last: int) -> tuple[int, int]:
-    """Extend a stretch to whole sentences, or to whole words where sentences are long."""
-    low, high = max(0, first - REACH), min(len(text), last + REACH)
-    starts = [joint.end() for joint in _JOINT.finditer(text, low, first)]
-    space = text.find(" ", low, first) if low else -1
-    start = starts[-1] if starts else max(low, space + 1)
-    ends = (joint.end() for joint in _JOINT.finditer(text, last, high))
+def _boundaries(text: str, low: int, high: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Return where sentences start and end in a stretch of a text, without those that it cuts."""
+    low, high = max(0, low), min(len(text), high)
+    spans = list(sentences(text[low:high]))
+    starts = [low + span.start for span in spans[1 if low else 0 :]]
+    ends = [low + span.end for span in spans[: len(spans) - (high < len(text))]]
+    return starts, ends
+
+
+def _word_start(text: str, first: int) -> int:
+    """Return the start of a word up to `REACH` before a place in a long sentence."""
+    low = max(0, first - REACH)
+    return max(low, text.find(" ", low, first) + 1) if low else 0
+
+
+def _word_end(text: str, last: int) -> int:
+    """Return the end of a word up to `REACH` after a place in a long sentence."""
+    high = min(len(text), last + REACH)
     space = text.rfind(" ", last, high) if high < len(text) else -1
-    word_end = space if space >= 0 else high
-    return start, next((end for end in ends if end - start >= MIN_PASSAGE), word_end)
+    return space if space >= 0 else high
