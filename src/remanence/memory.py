@@ -205,9 +205,11 @@ class Memory:
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
 
-        `async with` does this by itself. Closing twice does nothing.
+        `async with` does this by itself. Closing twice does nothing, nor does closing in a process
+        that was forked since: the memory is its parent's.
         """
-        await self._opened.aclose()
+        if self._runtime.process.is_this:
+            await self._opened.aclose()
 
     def conversation(
         self,

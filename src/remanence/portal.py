@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from remanence.errors import Closed
+from remanence.process import OwnProcess
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +30,7 @@ class Portal:
         self._closing: Future[None] = Future()
         self._thread: threading.Thread | None = None
         self._ended: Future[None] = Future()
+        self._process = OwnProcess()
 
     def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
         """Start the thread and open *resource* in it; raise its errors here."""
@@ -50,8 +52,9 @@ class Portal:
             Closed: the portal is closed, or was closed before *work* ended.
         """
         loop = self._loop
-        if loop is None or self._closing.done():
+        if loop is None or self._closing.done() or not self._process.is_this:
             work.close()
+            self._process.require_this()
             raise Closed(self._closed)
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
@@ -73,14 +76,20 @@ class Portal:
             # A garbage collection may run this in a thread for which the closing would wait.
             was_left = threading.get_ident() == consumer
         finally:
-            if self._loop is not None and not self._closing.done():
-                closing = asyncio.run_coroutine_threadsafe(_close(items), self._loop)
+            loop = self._loop if self._process.is_this else None
+            if loop is not None and not self._closing.done():
+                closing = asyncio.run_coroutine_threadsafe(_close(items), loop)
                 if was_left:
                     with suppress(CancelledError):  # the portal was closed meanwhile
                         closing.result()
 
     def close(self) -> None:
-        """Close the resource, wait until the thread has ended, and raise any error of closing."""
+        """Close the resource, wait until the thread has ended, and raise any error of closing.
+
+        Does nothing in a process that was forked since: the resource is its parent's.
+        """
+        if not self._process.is_this:
+            return
         if not self._closing.done():
             self._closing.set_result(None)
         if self._thread is not None:

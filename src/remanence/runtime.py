@@ -22,6 +22,7 @@ from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.observers.process_pool import ProcessPool
 from remanence.policy.policy import Policy
+from remanence.process import OwnProcess
 from remanence.protocols import CountTokens, Engine, FactVectors, Store
 from remanence.providers.connections import Connections
 from remanence.recall.indexer import VectorIndexer
@@ -66,6 +67,7 @@ class Runtime:
     """Numbers of the messages in a conversation's next prompt, as far as the last context says."""
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
+    process: OwnProcess = field(default_factory=OwnProcess)
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -80,7 +82,8 @@ class Runtime:
         )
 
     def check_open(self) -> None:
-        """Raise `Closed` after the memory was closed."""
+        """Raise `Closed` after the memory was closed, and in a process that was forked since."""
+        self.process.require_this()
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
 

@@ -1,5 +1,7 @@
 """What `Memory.open` refuses, and what it says to do instead."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,3 +89,17 @@ async def test_a_type_of_fact_that_there_is_not_is_refused() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         with pytest.raises(InvalidMessage, match="fact type 'foo' is unknown"):
             await memory.facts.save("Ana keeps bees", user="ana", type="foo")  # type: ignore[arg-type]
+
+
+def test_a_memory_opened_before_a_fork_says_in_the_child_to_be_opened_there(
+    tmp_path: Path,
+) -> None:
+    child = Path(__file__).with_name("fork_child.py")
+    command = [sys.executable, "-W", "ignore", str(child), f"sqlite:///{tmp_path / 'memory.db'}"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=15, check=True)
+
+    awaited, blocked, own, parent = done.stdout.splitlines()
+    for line in (awaited, blocked):
+        assert "close it before the fork, and open it in the child" in line
+    assert (own, parent) == ("own 1", "parent went on")

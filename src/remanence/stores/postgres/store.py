@@ -14,6 +14,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import Closed, StoreUnavailable
+from remanence.process import OwnProcess
 from remanence.stores.postgres import pgvector
 from remanence.stores.postgres.check import write_problems
 from remanence.stores.postgres.connection import Connection
@@ -76,6 +77,7 @@ class PostgresStore(SQLStore):
         self._threads = ThreadPoolExecutor(pool.max_size, thread_name_prefix="remanence-postgres")
         self._read_only = read_only
         self._closed = False
+        self._process = OwnProcess()
 
     search = read_method(search.find)
     table_sizes = read_method(_table_sizes)
@@ -100,7 +102,7 @@ class PostgresStore(SQLStore):
             await self._in_thread(self._vacuum)
 
     async def close(self) -> None:
-        if not self._closed:
+        if not self._closed and self._process.is_this:
             self._closed = True
             await asyncio.to_thread(self._shut_down)
 
@@ -122,6 +124,7 @@ class PostgresStore(SQLStore):
             )
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
+        self._process.require_this()
         if self._closed:
             raise Closed(f"the store on {self._name} was closed: open it again")
         return await asyncio.get_running_loop().run_in_executor(self._threads, act)

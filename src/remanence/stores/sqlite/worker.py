@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
 
 from remanence.errors import Closed
+from remanence.process import OwnProcess
 from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection
 
@@ -54,6 +55,7 @@ class Worker:
         self._idle = idle
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
+        self._process = OwnProcess()
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
 
     async def start(self) -> None:
@@ -63,7 +65,8 @@ class Worker:
         await opened
 
     def require_open(self) -> None:
-        """Raise `Closed` after `close`."""
+        """Raise `Closed` after `close`, and in a process that was forked since."""
+        self._process.require_this()
         if self._closed:
             raise self._closed_error()
 
@@ -79,7 +82,7 @@ class Worker:
 
     async def close(self) -> None:
         """Finish the queued jobs and close the connection. Closing twice does nothing."""
-        if not self._closed:
+        if not self._closed and self._process.is_this:
             self._closed = True
             self._jobs.put(None)
             await asyncio.to_thread(self._thread.join)
