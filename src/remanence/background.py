@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from remanence import telemetry
 from remanence.errors import Closed, ModelError
+
+T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
@@ -27,10 +29,17 @@ class Background:
 
     async def __aenter__(self) -> Self:
         self._owner = asyncio.create_task(self._own(), name="remanence")
-        await self._open.wait()
+        try:
+            await self._open.wait()
+        except BaseException:  # this was cancelled
+            await self._end()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
         """Cancel the remaining tasks and wait until all have ended."""
         if self._owner is not None:
             self._owner.cancel()
@@ -154,6 +163,6 @@ def closed_error() -> Closed:
     )
 
 
-def start_beside(work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-    """Start *work* beside a call, which cancels it at its end."""
+def start_beside(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """Start *work* beside a call, which cancels it at its end or waits for it."""
     return asyncio.create_task(work, name=name)

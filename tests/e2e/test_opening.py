@@ -1,12 +1,15 @@
 """What `Memory.open` refuses, and what it says to do instead."""
 
+import asyncio
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres import new_database
 
 from remanence import Memory, Message, Policy
 from remanence.errors import (
@@ -103,3 +106,40 @@ def test_a_memory_opened_before_a_fork_says_in_the_child_to_be_opened_there(
     for line in (awaited, blocked):
         assert "close it before the fork, and open it in the child" in line
     assert (own, parent) == ("own 1", "parent went on")
+
+
+def threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("remanence")]
+
+
+@pytest.mark.parametrize("seen", ["remanence-writer", "remanence-reader", "remanence"])
+async def test_an_opening_that_is_cancelled_half_way_leaves_no_thread_and_no_task(
+    tmp_path: Path, seen: str
+) -> None:
+    opening = asyncio.ensure_future(opened(f"sqlite:///{tmp_path / 'memory.db'}"))
+    async with asyncio.timeout(5):
+        while seen not in {*threads(), *(task.get_name() for task in asyncio.all_tasks())}:  # noqa: ASYNC110 - as no event says so
+            await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+
+    assert threads() == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.postgres
+async def test_an_opening_that_is_cancelled_leaves_no_connection(postgres: str) -> None:
+    with new_database(postgres) as url:
+        opening = asyncio.ensure_future(opened(url))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await asyncio.get_running_loop().shutdown_default_executor()  # it has opened all it opens
+
+    assert [t.name for t in threading.enumerate() if t.name.startswith("pool-")] == []
+
+
+async def opened(url: str) -> Memory:
+    return await Memory.open(url)

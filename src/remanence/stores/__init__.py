@@ -1,9 +1,12 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
+from remanence.background import start_beside
 from remanence.clock import Clock, SystemClock
 from remanence.errors import InvalidArgument, MissingExtra, StoreUnavailable
 from remanence.protocols import Store
@@ -57,7 +60,7 @@ async def open_store(
             from remanence.stores.postgres import open_postgres
         except ModuleNotFoundError as error:
             raise MissingExtra("postgres", error.name or "psycopg") from error
-        return await asyncio.to_thread(open_postgres, url, clock=clock, read_only=read_only)
+        return await _open_in_thread(partial(open_postgres, url, clock=clock, read_only=read_only))
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
@@ -74,3 +77,14 @@ async def open_store(
     )
     await store.open()
     return store
+
+
+async def _open_in_thread(open_now: Callable[[], Store]) -> Store:
+    """Open a store in a thread; if this is cancelled, wait for the thread and close the store."""
+    opening = start_beside(asyncio.to_thread(open_now), name="remanence-open")
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with contextlib.suppress(Exception):  # it could not be opened: nothing is to be closed
+            await (await opening).close()
+        raise

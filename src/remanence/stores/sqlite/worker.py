@@ -59,10 +59,17 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
 
     async def start(self) -> None:
-        """Start the thread and open the connection; an error of it is raised here."""
+        """Start the thread and open the connection; an error of it is raised here.
+
+        The thread ends with it, as it does if this is cancelled.
+        """
         opened = self.submit(lambda _: None, alone=True)
         self._thread.start()
-        await opened
+        try:
+            await opened
+        except BaseException:
+            await self.close()
+            raise
 
     def require_open(self) -> None:
         """Raise `Closed` after `close`, and in a process that was forked since."""
