@@ -4,8 +4,9 @@ import inspect
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from remanence.errors import InvalidArgument, InvalidMessage
@@ -92,20 +93,44 @@ def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -
             raise _impossible(name, value, f"use a {kind.__name__}")
 
 
-def require_async(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that cannot be called, or is a plain function.
+def require_async(*, or_pieces: bool = False, **values: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not awaited when it is called.
 
-    Other callables pass: a lambda, a partial or an object may well return an awaitable.
+    With *or_pieces* it may be an async generator. A lambda or a builtin passes: it may well return
+    an awaitable.
     """
     for name, value in values.items():
         if not callable(value):
             raise _impossible(name, value, "use an async function")
-        function = inspect.unwrap(value)
-        is_plain = inspect.isfunction(function) and not inspect.iscoroutinefunction(function)
-        if is_plain and getattr(value, "__name__", "") != "<lambda>":
-            yields = inspect.isasyncgenfunction(function)
+        function = _function_of(value)
+        yields = inspect.isasyncgenfunction(function)
+        is_plain = inspect.isfunction(function) and function.__name__ != "<lambda>"
+        if is_plain and not inspect.iscoroutinefunction(function) and not (yields and or_pieces):
             remedy = "return the text instead of yielding it" if yields else "write async def"
             raise _impossible(name, value, f"{remedy}, as it is awaited")
+
+
+def require_async_methods(label: str, value: object, *methods: str) -> None:
+    """Raise `InvalidArgument` for the first of the methods of an object that is not async."""
+    for method in methods:
+        require_async(**{f"{label}.{method}": getattr(value, method)})
+
+
+def is_async(value: object) -> bool:
+    """Return whether a callable is an async function, or calls one."""
+    return inspect.iscoroutinefunction(_function_of(value))
+
+
+def _function_of(value: Any) -> Any:  # any callable
+    """Return the function that a partial, a decorated function, a method or an object calls."""
+    while isinstance(value, partial):
+        value = value.func
+    value = inspect.unwrap(value)
+    if inspect.ismethod(value):
+        return inspect.unwrap(value.__func__)
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return value
+    return inspect.unwrap(type(value).__call__)
 
 
 def is_http_url(value: str) -> bool:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 Family: TypeAlias = Literal["o200k", "cl100k", "claude", "claude_3"]
+CounterName: TypeAlias = Literal["flat", "cjk", "split", Family]
+"""The counters that a policy may name: a rule, or the family of a tokenizer."""
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 _NEXT_LINK: Final = " > "

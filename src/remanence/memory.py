@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 from remanence.api_keys import APIKeys
 from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
+    is_async,
     require_async,
     require_choices,
     require_count,
@@ -132,8 +133,8 @@ class Memory:
             extractor: makes facts that outlive a conversation: a `FactExtractor` or a model, with
                 the same defaults.
             embedder: makes vectors, so that recall also finds what says the same in other words: a
-                name such as `openai:text-embedding-3-small`, an async function from texts to
-                vectors, or an `Embedder`; by default words alone are searched.
+                name such as `openai:text-embedding-3-small`, a function from texts to vectors,
+                which runs in a thread unless it is async, or an `Embedder`; by default words alone are searched.
             fact_vectors: keeps the vectors of facts elsewhere, such as
                 `remanence.recall.qdrant.QdrantFactVectors`; by default they are in the database.
             settings: by default `Settings()`, which reads neither the environment nor a file; or
@@ -584,9 +585,10 @@ def _require_parts(
     hooks: Hooks | None,
 ) -> None:
     methods = (getattr(clock, name, None) for name in ("now", "new_id"))
-    if isinstance(clock, type) or not all(map(callable, methods)):
+    is_plain = all(callable(method) and not is_async(method) for method in methods)
+    if isinstance(clock, type) or not is_plain:
         raise InvalidArgument(
-            f"clock={clock!r:.80} is impossible: use a Clock, with now() and new_id(kind), such as "
+            f"clock={clock!r:.80} is impossible: use a Clock, with plain methods now() and new_id(kind), such as "
             "remanence.clock.SystemClock()"
         )
     require_one_of(ModelOptions, model_options=model_options, optional=True)

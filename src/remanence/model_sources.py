@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from remanence.arguments import require_async_methods
 from remanence.clock import Clock
 from remanence.costs.budgets import Budgeted, Budgets
 from remanence.errors import InvalidPolicy
@@ -71,6 +72,7 @@ class ObserverFactory:
         if chosen is None or not self.policy.enabled:
             observer: Observer = ExtractiveObserver(self.compute)
         elif isinstance(chosen, Observer):
+            require_async_methods("observer", chosen, "observe")
             observer = self._meter(chosen)
         else:
             key = self.settings.observer_key_variable or self._shared_key(own)
@@ -94,6 +96,7 @@ class ObserverFactory:
         if chosen is None or not self._reflects:
             return ExtractiveReflector(self.compute)
         if isinstance(chosen, Reflector):
+            require_async_methods("reflector", chosen, "reflect")
             reflector = self._meter(chosen)
         else:
             key = self.settings.reflector_key_variable or self._shared_key(own)
@@ -108,6 +111,7 @@ class ObserverFactory:
         if chosen is None or not self._reflects:
             return ExtractiveFacts(self.compute)
         if isinstance(chosen, FactExtractor):
+            require_async_methods("extractor", chosen, "extract")
             extractor = self._meter(chosen)
         else:
             extractor = await self._ask(ModelFacts, chosen, self._shared_key(source))

@@ -2,16 +2,28 @@
 
 import math
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
-from remanence import Chat, Conversation, Memory, Message, Policy, Tool, blocking, count_tokens
+from remanence import (
+    Chat,
+    Conversation,
+    Hooks,
+    Memory,
+    Message,
+    Policy,
+    Tool,
+    blocking,
+    count_tokens,
+)
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
 from remanence.protocols import ModelRequest
+from remanence.providers.function import FunctionEmbedder
 from remanence.types import ImagePart, TextPart
 
 IN_MEMORY = "sqlite:///:memory:"
@@ -20,6 +32,8 @@ NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - the case
 Call = Callable[[Any, Any], Any]
 any_chat: Any = Chat  # the types would refuse these calls
 any_count: Any = count_tokens
+any_hooks: Any = Hooks
+any_policy: Any = Policy.default
 
 
 async def answer(request: ModelRequest) -> str:
@@ -28,6 +42,33 @@ async def answer(request: ModelRequest) -> str:
 
 def plain(request: Any) -> str:
     return "Noted."
+
+
+class PlainModel:
+    """A model that is not async."""
+
+    name = "plain"
+
+    def complete(self, request: Any) -> Any: ...
+
+
+class Plain:
+    """Other parts of a memory that are not async."""
+
+    name = "plain"
+    dimensions = None
+
+    def observe(self, request: Any) -> Any: ...
+
+    reflect = extract = embed = observe
+
+
+class AsyncClock:
+    async def now(self) -> datetime:
+        return NAIVE
+
+    async def new_id(self, kind: str) -> str:
+        return kind
 
 
 def tool(**changes: Any) -> Tool:
@@ -87,6 +128,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "one tool": (lambda m, c: any_chat(c, model=answer, tools=tool()), "tools=.*pass a list"),
     "plain model": (lambda m, c: any_chat(c, model=plain), "model=.*plain.*write async def"),
     "plain handler": (lambda m, c: tool(handler=plain), "handler=.*write async def"),
+    "plain hook": (lambda m, c: any_hooks(before_observe=plain), "before_observe=.*write async"),
     "rounds": (lambda m, c: any_chat(c, model=answer, max_rounds=0), "max_rounds=0"),
     "conversation": (lambda m, c: any_chat("chat-7", model=answer), r"memory.conversation\(...\)"),
     "sent dict": (
@@ -127,7 +169,14 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
     ("arguments", "text"),
     [
         ({"model": plain}, "write async def"),
-        ({"embedder": plain}, "write async def"),
+        ({"model": partial(plain)}, "write async def"),
+        ({"model": PlainModel().complete}, "write async def"),
+        ({"model": PlainModel()}, r"model\.complete=.*write async def"),
+        ({"observer": Plain()}, r"observer\.observe=.*write async def"),
+        ({"reflector": Plain()}, r"reflector\.reflect=.*write async def"),
+        ({"extractor": Plain()}, r"extractor\.extract=.*write async def"),
+        ({"embedder": Plain()}, r"embedder\.embed=.*write async def"),
+        ({"clock": AsyncClock()}, r"clock=.*plain methods now\(\)"),
         ({"budgets": 5}, "budgets=5 .*Budget"),
         ({"hooks": print}, "hooks=.*Hooks"),
         ({"clock": 5}, r"clock=5 is impossible: use a Clock.*SystemClock\(\)"),
@@ -141,6 +190,29 @@ async def test_a_memory_is_not_opened_with_a_wrong_part(
     with pytest.raises(InvalidArgument, match=text):
         async with Memory.open(IN_MEMORY, **arguments):
             pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({"token_counter": "tiktokn"}, "token_counter.*'tiktokn'.*'flat' or 'cjk' or 'split' or ")],
+)
+def test_a_policy_refuses_a_wrong_setting_with_what_to_write(
+    settings: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=text):
+        any_policy(**settings)
+
+
+async def test_an_embedder_may_be_a_plain_function() -> None:
+    def letters(texts: Sequence[str]) -> list[list[float]]:
+        return [[float(text.lower().count(letter)) for letter in "abt"] for text in texts]
+
+    async with Memory.open(IN_MEMORY, embedder=letters) as memory:
+        await memory.facts.save("A tabby cat", user="ana")
+        await memory.facts.save("Ships in fog", user="ana")
+        vector = await FunctionEmbedder(letters).embed(["tabata"])
+
+    assert vector == [[3.0, 1.0, 2.0]]
 
 
 async def test_a_memory_that_is_not_open_yet_says_how_to_open_it() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
+from remanence.arguments import require_async_methods
 from remanence.clock import Clock
 from remanence.context.context import Context
 from remanence.errors import ModelError
@@ -182,6 +183,7 @@ def open_chat_model(
         InvalidArgument: a chain is empty.
     """
     if isinstance(source, ChatModel):
+        require_async_methods("model", source, "complete")
         return source
     options = options or ModelOptions()
     if isinstance(source, str) and len(names := split_names(source)) > 1:

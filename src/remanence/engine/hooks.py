@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from remanence.arguments import require_async
 from remanence.errors import ObservationRejected, ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Draft
@@ -22,6 +23,9 @@ class Hooks:
     written, no failure is recorded, and the stretch is looked at again later. A hook that raises, or
     takes longer than `timeout_seconds`, makes the step fail. Whatever `before_*` removes from a
     request is unknown to observers, notes and loss reports.
+
+    Raises:
+        InvalidArgument: a hook is not async.
     """
 
     before_observe: Callable[[ObserveRequest], Awaitable[ObserveRequest | None]] | None = None
@@ -29,6 +33,11 @@ class Hooks:
     before_reflect: Callable[[ReflectRequest], Awaitable[ReflectRequest | None]] | None = None
     after_reflect: Callable[[ReflectRequest, Draft], Awaitable[Draft | None]] | None = None
     timeout_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("before_observe", "after_observe", "before_reflect", "after_reflect"):
+            if (hook := getattr(self, name)) is not None:
+                require_async(**{name: hook})
 
 
 async def observe(

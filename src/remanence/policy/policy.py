@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from remanence.catalog import chain_links, look_up
+from remanence.catalog import CounterName, chain_links, look_up
 from remanence.errors import InvalidSetting
 from remanence.policy.presets import PRESETS, Preset
 from remanence.types import NoteFormat
@@ -120,7 +120,7 @@ class Policy:
     enabled: bool = True
     disabled_messages: PositiveInt | None = None
     model: str = "claude-sonnet-5-5"
-    token_counter: str | None = None
+    token_counter: CounterName | None = None
     observe_tokens: PositiveInt = 8_000
     observe_compare: Literal["gt", "gte"] = "gt"
     observe_gauge: Literal["unobserved", "working_window"] = "unobserved"

@@ -1,13 +1,12 @@
 """Language models: opened by name, from a function, or as a chain of several."""
 
 import importlib
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from remanence.arguments import require_async
+from remanence.arguments import require_async, require_async_methods
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Embedder, Model
@@ -129,10 +128,10 @@ class _Opener:
                 cooldown_seconds=self._options.cooldown_seconds,
             )
         if isinstance(source, Model):
+            require_async_methods("model", source, "complete")
             return self._wrap(source)
         if callable(source):
-            if not inspect.isasyncgenfunction(inspect.unwrap(source)):
-                require_async(model=source)
+            require_async(or_pieces=True, model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
             return self._wrap(function)

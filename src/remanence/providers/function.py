@@ -1,10 +1,11 @@
-"""Models and embedders that are async functions."""
+"""Models and embedders that are functions."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, TypeAlias
 
+from remanence.arguments import is_async
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
@@ -23,7 +24,8 @@ _END: Final = object()
 ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str] | AsyncIterator[str]]
 """Returns a text, or yields the pieces of one."""
 
-EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
+Vectors: TypeAlias = Sequence[Sequence[float]]
+EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors] | Vectors]
 
 
 class FunctionModel(Layer[ModelRequest, ModelAnswer]):
@@ -101,7 +103,10 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
 
 
 class FunctionEmbedder:
-    """Calls a function from texts to vectors; its name identifies its vectors."""
+    """Calls a function from texts to vectors; its name identifies its vectors.
+
+    One that is not async runs in a thread.
+    """
 
     dimensions = None
 
@@ -109,8 +114,12 @@ class FunctionEmbedder:
         self.name = _name(function)
         self._function = function
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await self._function(texts)
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if is_async(self._function):
+            vectors = self._function(texts)
+        else:
+            vectors = await asyncio.to_thread(self._function, texts)
+        return await vectors if isinstance(vectors, Awaitable) else vectors
 
 
 def _name(function: object) -> str:

@@ -1,9 +1,9 @@
-"""Embedders from a name or an async function."""
+"""Embedders from a name or a function."""
 
 import importlib.util
 from typing import TypeAlias
 
-from remanence.arguments import require_async
+from remanence.arguments import require_async_methods
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Embedder
 from remanence.providers import open_provider_embedder
@@ -14,9 +14,9 @@ EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
 
 
 def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:
-    """Make an embedder of `provider:model`, an async function, or an `Embedder`.
+    """Make an embedder of `provider:model`, a function, or an `Embedder`.
 
-    A named one keeps its HTTP client among *connections*.
+    A function that is not async runs in a thread, as one that computes does. A named one keeps its HTTP client among *connections*.
 
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, a named embedder `remanence[models]` too.
@@ -27,11 +27,11 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     if isinstance(source, str):
         return open_provider_embedder(source, connections=connections)
     if isinstance(source, Embedder):
+        require_async_methods("embedder", source, "embed")
         return source
     if callable(source):
-        require_async(embedder=source)
         return FunctionEmbedder(source)
     raise ModelError(
         "unknown_model",
-        f"a {type(source).__name__} is not an embedder: pass a name, an async function or an Embedder",
+        f"a {type(source).__name__} is not an embedder: pass a name, a function or an Embedder",
     )
