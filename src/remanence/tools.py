@@ -9,6 +9,7 @@ answer = await next(tool for tool in tools if tool.name == call.name).handler(ca
 ```
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
@@ -18,7 +19,8 @@ from remanence.errors import InvalidArgument, RemanenceError
 from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
-Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # what a model made of a schema
+Arguments: TypeAlias = Mapping[str, Any]  # what a model made of a schema
+Handler: TypeAlias = Callable[[Arguments], Awaitable[str]]
 
 MAX_HITS = 20
 RECALL_TOKENS = 2_000
@@ -194,9 +196,9 @@ class _Calls:
 def _tool(
     name: str, description: str, call: Handler, *, required: list[str], **properties: JsonObject
 ) -> Tool:
-    async def handler(given: Mapping[str, Any]) -> str:  # as above
+    async def handler(given: Arguments | str) -> str:
         try:
-            return await call(given)
+            return await call(_arguments(given))
         except RemanenceError as error:
             return f"Error: {error}"
 
@@ -207,6 +209,21 @@ def _tool(
         "additionalProperties": False,
     }
     return Tool(name=name, description=description, parameters=parameters, handler=handler)
+
+
+def _arguments(given: Arguments | str) -> Arguments:
+    """Return the arguments of a call, which some providers send as the text of a JSON object."""
+    value: object = given
+    if isinstance(given, str):
+        try:
+            value = json.loads(given or "{}")
+        except ValueError as error:
+            raise InvalidArgument(
+                f"arguments {given!r:.80} are not JSON: give a JSON object"
+            ) from error
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"arguments {given!r:.80} are not an object: give a JSON object")
+    return value
 
 
 def _text(description: str) -> JsonObject:

@@ -114,6 +114,22 @@ async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> No
     assert [hit.snippet for hit in searched] == [question]
 
 
+async def test_arguments_may_be_the_text_of_a_json_object() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        handlers: dict[str, Any] = {
+            tool.name: tool.handler for tool in memory_tools(memory.conversation("a", user="ana"))
+        }
+        saved = await handlers["memory_save"]('{"summary": "Ana keeps bees"}')
+        listed = await handlers["memory_search"]("")
+        broken = await handlers["recall"]('{"query": ')
+        series = await handlers["recall"]("[1]")
+
+    assert saved.startswith("Kept: Ana keeps bees")
+    assert "Ana keeps bees" in listed
+    assert broken == "Error: arguments '{\"query\": ' are not JSON: give a JSON object"
+    assert series == "Error: arguments '[1]' are not an object: give a JSON object"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [

@@ -129,6 +129,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "plain model": (lambda m, c: any_chat(c, model=plain), "model=.*plain.*write async def"),
     "plain handler": (lambda m, c: tool(handler=plain), "handler=.*write async def"),
     "plain hook": (lambda m, c: any_hooks(before_observe=plain), "before_observe=.*write async"),
+    "tool name": (lambda m, c: tool(name="look up"), "name='look up'.*without spaces"),
     "rounds": (lambda m, c: any_chat(c, model=answer, max_rounds=0), "max_rounds=0"),
     "conversation": (lambda m, c: any_chat("chat-7", model=answer), r"memory.conversation\(...\)"),
     "sent dict": (

@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.builders import count_utf8_tokens, reflect_request, segment_of
 
+from remanence.errors import ObservationRejected
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveReflector
 from remanence.types import Note
@@ -31,6 +32,11 @@ _MANY = tuple(
 async def test_a_reflection_is_no_larger_than_its_target() -> None:
     made = await _reflected(*_MANY, target=150)
     assert 130 <= count_utf8_tokens(render_notes(made, "compact")) <= 150
+
+
+async def test_a_target_too_small_for_any_note_is_refused_with_the_setting_to_raise() -> None:
+    with pytest.raises(ObservationRejected, match=r"into the 5 tokens .*: raise reflect_tokens"):
+        await _reflected(*_MANY, target=5)
 
 
 async def test_notes_stay_in_order_of_time() -> None:

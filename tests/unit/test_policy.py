@@ -1,14 +1,17 @@
 """The settings of a memory: what each preset is, and which values are refused."""
 
+import ast
 import dataclasses
 import math
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from remanence import Policy
 from remanence.catalog import look_up
-from remanence.errors import InvalidPolicy
+from remanence.errors import InvalidArgument, InvalidPolicy
 from remanence.policy.policy import request_tokens
 
 DEFAULTS = {
@@ -263,7 +266,7 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 36,999 tokens of "
-                "a context: raise max_context_tokens, or lower it, such as to (4999, 23999)"
+                "a context: raise max_context_tokens to 37,000, or lower it, such as to (4999, 23999)"
             ),
         ),
         (
@@ -271,7 +274,7 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "tail_tokens=8000 is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,625 tokens of "
-                "a context: raise max_context_tokens, or lower both, such as to tail_tokens=2513 and "
+                "a context: raise max_context_tokens to 37,000, or lower both, such as to tail_tokens=2513 and "
                 "reflect_tokens=(1570, 7540)"
             ),
         ),
@@ -280,7 +283,7 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,626 tokens of "
-                "a context: raise max_context_tokens, or lower it, such as to (625, 3000)"
+                "a context: raise max_context_tokens to 37,000, or lower it, such as to (625, 3000)"
             ),
         ),
         (
@@ -438,3 +441,27 @@ def test_an_observation_reads_what_a_request_takes_and_its_notes_have_room_for(
     settings = {"observe_max_tokens": None, "max_output_tokens": 16_000} | changes
 
     assert Policy.default(**settings).slice_tokens == tokens
+
+
+@pytest.mark.parametrize("window", [1_000, 2_000, 9_000, 20_000])
+def test_the_values_suggested_for_a_small_context_are_possible_ones(window: int) -> None:
+    with pytest.raises(InvalidPolicy, match="such as to") as caught:
+        Policy.default(max_context_tokens=window)
+    suggested = dict(
+        re.findall(r"(\w+)=(\d+|\([\d, ]+\))", str(caught.value).partition("such as to ")[2])
+    )
+    suggested = suggested or {"reflect_tokens": str(caught.value).partition("such as to ")[2]}
+    values = {name: ast.literal_eval(value) for name, value in suggested.items()}
+
+    assert Policy.default(max_context_tokens=window, **values).max_context_tokens == window
+
+
+def test_a_context_too_small_for_any_conversation_is_to_be_raised() -> None:
+    with pytest.raises(InvalidPolicy, match=r"max_context_tokens=50 .*raise .* to 37,000$"):
+        Policy.default(max_context_tokens=50)
+
+
+@pytest.mark.parametrize("make", [Policy.default, Policy.zora, Policy().replace])
+def test_a_misspelt_setting_is_refused_with_the_nearest_one(make: Any) -> None:
+    with pytest.raises(InvalidArgument, match="no setting tail_token=1: use tail_tokens"):
+        make(tail_token=1)

@@ -510,6 +510,12 @@ def test_a_reflection_is_a_share_of_its_sources_and_leaves_room_in_its_own_budge
     assert plan_reflection(policy, found).limit_tokens == limit
 
 
+def test_a_reflection_has_room_for_a_note_with_its_date_and_speaker() -> None:
+    policy = Policy(reflect_tokens=(100, 100), reflect_ratio=0.17)
+
+    assert plan_reflection(policy, [segment(1, 1, tokens=120)]).target_tokens == 64
+
+
 def test_a_reflection_is_no_longer_than_a_model_can_write() -> None:
     policy = Policy(
         reflect_tokens=(1_000, 3_000),

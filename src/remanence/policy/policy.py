@@ -1,12 +1,13 @@
 """Policy of a memory: thresholds, budgets and the presets of the source designs."""
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from remanence.catalog import CounterName, chain_links, look_up
-from remanence.errors import InvalidSetting
+from remanence.errors import InvalidArgument, InvalidSetting
 from remanence.policy.presets import PRESETS, Preset
 from remanence.types import NoteFormat
 from remanence.validation import (
@@ -197,10 +198,12 @@ class Policy:
     @classmethod
     def from_preset(cls, preset: Preset, changes: Mapping[str, Any]) -> Self:  # as above
         """Return the policy of a preset by its name, with changes."""
+        _check_names(cls, changes)
         return cls(**{**PRESETS[preset], **changes})
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """Return a copy with some fields changed, validated like a new policy."""
+        _check_names(type(self), changes)
         return dataclasses.replace(self, **changes)
 
     @property
@@ -249,6 +252,8 @@ def _context_share(window_tokens: int) -> int:
     return window_tokens * 9 // 10
 
 
+MIN_CONTEXT_TOKENS = 1_000
+"""Tokens of a context below which smaller tails and notes are not worth suggesting."""
 REQUEST_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
 with less care."""
@@ -257,6 +262,17 @@ with less care."""
 def request_tokens(model: str) -> int:
     """Return the most tokens of a request; in a chain of models, the smallest window decides."""
     return min(look_up(link).window_tokens for link in chain_links(model)) * REQUEST_SHARE // 8
+
+
+def _check_names(kind: type, changes: Mapping[str, object]) -> None:
+    """Raise `InvalidArgument` for the first change that is not a setting, with the nearest ones."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in changes:
+        if name not in known:
+            near = " or ".join(difflib.get_close_matches(name, known)) or ", ".join(known)
+            raise InvalidArgument(
+                f"a policy has no setting {name}={changes[name]!r:.80}: use {near}"
+            )
 
 
 def _check_generations(policy: Policy) -> None:
@@ -276,14 +292,22 @@ def _check_window(policy: Policy) -> None:
         return
     what = (
         f"with tail_tokens={tail:,} and reflect_tokens={notes!r}, messages and notes take "
-        f"{total:,} of the {window:,} tokens of a context: raise max_context_tokens, or lower"
+        f"{total:,} of the {window:,} tokens of a context: raise max_context_tokens to {total:,}"
     )
+    if window < MIN_CONTEXT_TOKENS:
+        raise _impossible(policy, "max_context_tokens", what)
+    what = f"{what}, or lower"
     if room > sum(notes) // 8:
         fitting = tuple(budget * room // sum(notes) for budget in notes)
         raise _impossible(policy, "reflect_tokens", f"{what} it, such as to {fitting}")
     fitting = tuple(budget * window // total for budget in notes)
-    both = f"both, such as to tail_tokens={tail * window // total} and reflect_tokens={fitting}"
-    raise _impossible(policy, "tail_tokens", f"{what} {both}")
+    shorter = tail * window // total
+    both, tails = "both", f"tail_tokens={shorter}"
+    if policy.tail_keep_tokens >= shorter:
+        both = "them with tail_keep_tokens"
+        tails += f", tail_keep_tokens={policy.tail_keep_tokens * window // total}"
+    remedy = f"{what} {both}, such as to {tails} and reflect_tokens={fitting}"
+    raise _impossible(policy, "tail_tokens", remedy)
 
 
 def _check_budgets(policy: Policy) -> None:

@@ -317,7 +317,8 @@ def plan_reflection(
         generation = max(1, min(generation, len(budgets) - 1))
         budget, keeps_all = budgets[generation], final or min(generations) == generation
     share = tokens if keeps_all else int(tokens * policy.reflect_ratio)
-    target = max(1, int(min(share, budget * 0.75, policy.max_output_tokens)))
+    least = min(tokens, MIN_HEADED_TOKENS)  # so that a note fits, with its date and speaker
+    target = max(1, int(min(max(share, least), budget * 0.75, policy.max_output_tokens)))
     return ReflectionPlan(generation, target, min(tokens, budget))
 
 

@@ -1,10 +1,16 @@
 """A function that a model may call."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from remanence.arguments import require_async, require_one_of, require_text
+from remanence.errors import InvalidArgument
 from remanence.wire.json_value import JsonObject
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Names that OpenAI and Anthropic accept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +21,8 @@ class Tool:
     for the model. An exception is reported to the model as an error result, and the turn goes on.
 
     Raises:
-        InvalidArgument: a field has the wrong type, or the handler is not async.
+        InvalidArgument: a field has the wrong type, the name is none that providers accept, or the
+            handler is not async.
     """
 
     name: str
@@ -25,6 +32,11 @@ class Tool:
 
     def __post_init__(self) -> None:
         require_text(name=self.name, description=self.description)
+        if not _NAME.fullmatch(self.name):
+            raise InvalidArgument(
+                f"name={self.name!r:.80} is not a name of a tool that providers accept: use 1 to 64 "
+                "letters, digits, _ and -, without spaces"
+            )
         require_one_of(dict, parameters=self.parameters)
         require_async(handler=self.handler)
 

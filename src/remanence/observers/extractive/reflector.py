@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from remanence.errors import ObservationRejected
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.passage import (
@@ -44,7 +45,14 @@ class ExtractiveReflector:
         self._compute = compute
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        return Draft(notes=await self._compute(condense, request), made_by=MADE_BY)
+        notes = await self._compute(condense, request)
+        if not notes and any(segment.notes for segment in request.segments):
+            raise ObservationRejected(
+                "empty",
+                f"no note fits into the {request.target_tokens:,} tokens of a reflection: raise "
+                "reflect_tokens",
+            )
+        return Draft(notes=notes, made_by=MADE_BY)
 
 
 class _Clause(NamedTuple):
