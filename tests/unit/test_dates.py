@@ -493,3 +493,23 @@ def test_this_weekend_is_the_one_that_has_begun(said: str) -> None:
     (found,) = find_dates(said, SUNDAY)
 
     assert (found.grain, found.first) == ("weekend", date(2023, 5, 13))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["I liked tonight's show.", "Last night’s game was great.", "Tomorrow night's dinner is at 8."],
+)
+def test_a_part_of_a_day_stays_as_said_before_a_possessive(said: str) -> None:
+    assert resolve_dates(said, datetime(2026, 4, 22, 20, tzinfo=UTC)) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Parto domani l'altro.", "Parto 2026-04-24."),
+        ("Ieri l’altro pioveva.", "2026-04-20 pioveva."),
+        ("Dinner is tomorrow night.", "Dinner is 2026-04-23 night."),
+    ],
+)
+def test_words_that_belong_to_a_day_are_read_with_it(said: str, written: str) -> None:
+    assert resolve_dates(said, datetime(2026, 4, 22, 20, tzinfo=UTC)) == written

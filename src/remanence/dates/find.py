@@ -66,7 +66,9 @@ def resolve_dates(text: str, at: datetime) -> str:
         if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
         following = text[mention.end : mention.end + len(date) + 3]
-        shown = date if may_replace(mention) else words_with_date(mention, date, following)
+        shown = (
+            date if may_replace(mention, following) else words_with_date(mention, date, following)
+        )
         parts += [text[done : mention.start], shown]
         done = mention.end
     return "".join([*parts, text[done:]])

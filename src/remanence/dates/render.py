@@ -22,11 +22,14 @@ def render_date(mention: DateMention) -> str:
     return text
 
 
-def may_replace(mention: DateMention) -> bool:
+def may_replace(mention: DateMention, following: str) -> bool:
     """Return whether the date may take the place of its words: "April" is not "next month".
 
-    It may in languages without such prepositions. A duration is never replaced.
+    It may in languages without such prepositions. A duration is never replaced, nor is a part of a
+    day before a possessive ("tonight's show").
     """
+    if mention.word and following.startswith(_POSSESSIVE):
+        return False
     stands_alone = mention.language in _WITHOUT_PREPOSITIONS
     is_adverb = mention.grain in ("month", "season", "year") and not stands_alone
     return not mention.lasting and not is_adverb

@@ -35,7 +35,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
-    if not may_replace(mention):
+    if not may_replace(mention, following):
         return words_with_date(mention, shown, following)
     is_week = mention.grain in ("week", "weekend")  # which a day never replaces
     if mention.language == "japanese" and is_week:
