@@ -45,7 +45,8 @@ def in_thread(
         except OSError as error:
             raise StoreUnavailable(
                 f"{self} cannot be read or written: {error.strerror}: "
-                "name another directory, or fix its permissions"
+                "name another directory, or fix its permissions",
+                public="a file of the service cannot be read or written",
             ) from error
 
     return run

@@ -383,6 +383,22 @@ def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
     assert run.returncode == 0
     assert "policy.tail_tokens = 8,000  (default)" in run.stdout
     assert "the budget of the raw tail; above it, activation is due." in run.stdout
+    assert parsed(cli("config", "--json")) == parsed(cli("config", "show", "--json"))
+    misplaced = cli("config", "--json", "path")
+    assert misplaced.returncode == 2
+    assert "write --json behind 'path'" in misplaced.stderr
+
+
+def test_a_very_long_id_is_shortened_in_a_table_and_whole_in_json(cli: Cli, tmp_path: Path) -> None:
+    url, name = f"sqlite:///{tmp_path / 'ids.db'}", "trip-" * 100
+    with BlockingMemory.open(url) as memory:
+        memory.conversation(name).append(Message.user("Hello."))
+    listed = cli("inspect", "--db", url)
+    whole = parsed(cli("inspect", "--db", url, "--json"))
+
+    assert name not in listed.stdout
+    assert f"{name[:117]}..." in listed.stdout
+    assert [each["conversation"] for each in whole["conversations"]] == [name]
 
 
 @pytest.mark.req("X-21")

@@ -105,6 +105,27 @@ async def test_a_key_may_do_what_its_scopes_say(
     assert allowed.is_success or allowed.status_code == 422  # no user has a line break
 
 
+async def test_refusals_have_codes_by_which_a_client_tells_them_apart(
+    client: Client, memory: Memory
+) -> None:
+    reader = header(await memory.keys.create("reader", tenant="acme", scopes=("read",)))
+    scope = await call(client, "DELETE", "/v1/users/ana", reader)
+    tenant = await call(client, "GET", "/v1/facts", reader, tenant="other")
+    path = await call(client, "GET", "/v1/nowhere", reader)
+    conversation = await call(client, "GET", "/v1/conversations/nothing", reader)
+    codes = [
+        (response.status_code, response.json()["type"].rpartition(":")[2])
+        for response in (scope, tenant, path, conversation)
+    ]
+
+    assert codes == [
+        (403, "not_allowed"),
+        (403, "wrong_tenant"),
+        (404, "unknown_path"),
+        (404, "not_found"),
+    ]
+
+
 async def test_a_key_that_may_only_read_reaches_no_provider(
     client: Client, memory: Memory, upstream: ModelServer
 ) -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import apsw
 import httpx2
 import pytest
 from tests.server.conftest import POLICY, Client, served
@@ -121,6 +123,29 @@ async def conversations(memory: Memory, name: str) -> list[Any]:
         for state in await memory.conversations(limit=1_000)
         if state.ref.id.partition("~")[0] == name
     ]
+
+
+async def test_paths_of_the_server_are_in_its_log_and_not_in_headers_of_a_proxy(
+    upstream: ModelServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(f"sqlite:///{path}", pragmas={"busy_timeout": 1})
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=FixedClock(), background=background
+        )
+        async with served(create_app(Memory(runtime), openai_url=upstream.url)) as proxy:
+            rival = apsw.Connection(str(path))
+            rival.execute("BEGIN IMMEDIATE")
+            response = await proxy.http.post(
+                CHAT, json=body_of(CHAT, "Gate?"), headers={"x-remanence-conversation": "trip"}
+            )
+            rival.close()
+    await store.close()
+
+    why = response.headers["x-remanence-memory"]
+    assert why.startswith("off; another process holds the lock on the database")
+    assert str(path) in caplog.text
 
 
 async def test_a_message_that_is_too_large_to_keep_is_sent_on(

@@ -131,7 +131,7 @@ async def test_a_store_that_cannot_be_read_is_a_reason(clock: FixedClock) -> Non
 
 
 async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_free(
-    tmp_path: Path, clock: FixedClock
+    tmp_path: Path, clock: FixedClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "memory.db"
     async with (
@@ -141,12 +141,19 @@ async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_fr
         rival = apsw.Connection(str(path))
         rival.execute("BEGIN IMMEDIATE")
         locked = await client.get("/readyz")
+        refused = await client.post(
+            "/v1/conversations/trip/messages", messages=[{"role": "user", "content": "Hi."}]
+        )
         rival.close()
         free = await client.get("/readyz")
         conversations = await memory.conversations()
 
     assert (locked.status_code, codes(locked)) == (503, ["store"])
-    assert "another process holds the lock" in locked.text
+    assert "another process holds the lock on the database" in locked.text
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert refused.json()["detail"].startswith("another process holds the lock on the database")
+    assert path.name not in locked.text + refused.text, "paths of the server are in its log alone"
+    assert str(path) in caplog.text
     assert free.status_code == 200
     assert conversations == (), "a probe leaves nothing behind"
 

@@ -129,8 +129,14 @@ def options(
 
 
 @config_app.callback(invoke_without_command=True)
-def config(context: typer.Context) -> Any:  # the exit code of the command, if it has one
+def config(
+    context: typer.Context,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> Any:  # the exit code of the command, if it has one
     """Show each setting, unless a command is given."""
     if context.invoked_subcommand is None:
         return _load("config show").invoke(context)
+    if as_json:
+        raise typer.BadParameter(f"write --json behind {context.invoked_subcommand!r}")
     return None

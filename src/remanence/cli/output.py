@@ -26,6 +26,7 @@ T = TypeVar("T")
 SHOWN_NOTE_LINES = 40
 
 TEXT_WIDTH = 40
+CELL_WIDTH = 120
 """The minimum width of a column of long text."""
 
 _CONTROLS = (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -59,11 +60,20 @@ def heading(text: str) -> None:
 def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> None:
     """Print a table of rows by the value of each column.
 
-    A column is numeric if its name ends in `#`, long text if in `~`.
+    A column is numeric if its name ends in `#`, long text if in `~`. Of any other value that is very
+    long, such as an id, the beginning is shown; `--json` has it whole.
     """
     terminal = console()
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
-    cells = [[Text(printable(cell(value(row)))) for value in columns.values()] for row in rows]
+    cells = [
+        [
+            Text(text if name.endswith("~") else shorten(text, CELL_WIDTH))
+            for name, text in (
+                (name, printable(cell(value(row)))) for name, value in columns.items()
+            )
+        ]
+        for row in rows
+    ]
     needed = 0
     for place, column in enumerate(columns):
         is_text, name = column.endswith("~") and terminal.is_terminal, column.rstrip("#~")
@@ -77,7 +87,7 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
         )
     for row in cells:
         shown.add_row(*row)
-    # Figures and ids are never cut or broken: a narrow terminal wraps the line instead.
+    # Figures and ids of usual length are never cut or broken: a narrow terminal wraps the line instead.
     console(width=max(needed, terminal.width)).print(shown)
 
 

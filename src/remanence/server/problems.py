@@ -41,12 +41,12 @@ _SCHEMA: Final[JsonObject] = {
 _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (
         400,
-        "http",
+        "unreadable_body",
         "POST /v1/facts: the body cannot be read (invalid start byte): send JSON in UTF-8",
     ),
     (401, "no_key", "no valid key: send one in x-remanence-key, or as a bearer token"),
     (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
-    (403, "http", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
+    (403, "wrong_tenant", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
     (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
     (404, "not_found", "there is no conversation 'trip': its first message begins it"),
     (408, "body_timeout", "the body did not arrive within 60 s: send it at once"),
@@ -74,9 +74,17 @@ OF_ALL: Final = (
     *("too_many_requests", "failed"),
 )
 _OF_MEMORY: Final = (
-    *(*OF_ALL, "no_key", "not_allowed", "invalid_request", "invalid_argument"),
+    *(*OF_ALL, "no_key", "not_allowed", "wrong_tenant", "invalid_request", "invalid_argument"),
     *("store_unavailable", "closed"),
 )
+
+_HTTP_CODES: Final = {
+    400: "unreadable_body",
+    403: "wrong_tenant",
+    404: "unknown_path",
+    405: "method_not_allowed",
+}
+"""The codes of errors that FastAPI, or a route by its exception, raises as a status alone."""
 
 _MODEL_STATUSES: Final = {
     "cooling": 503,
@@ -221,7 +229,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
         detail += "; the base URL ends in /openai/v1"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_methods(request))  # Starlette names those of one route
-    return problem(error.status_code, "http", detail, headers=headers)
+    code = _HTTP_CODES.get(error.status_code, "http")
+    return problem(error.status_code, code, detail, headers=headers)
 
 
 def _methods(request: Request) -> list[str]:

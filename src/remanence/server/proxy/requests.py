@@ -85,13 +85,15 @@ class Requests:
         if headers.get(MEMORY, "").lower() == "off":
             telemetry.proxy_requested("off", "client")
             return Prepared(content=content, reason="the client asked for none")
+        detail = ""
         try:
             async with asyncio.timeout(MEMORY_SECONDS):
                 prepared = await self._with_memory(api, headers, content, tenant)
         except UnknownHistory as error:
             kind, reason = "history", str(error)
         except StoreError as error:
-            kind, reason = "store", str(error)
+            kind, reason = "store", error.public
+            detail = str(error)
         except RemanenceError as error:
             kind, reason = "refused", str(error)
         except TimeoutError:
@@ -103,7 +105,7 @@ class Requests:
             telemetry.proxy_requested("on", "")
             return prepared
         telemetry.proxy_requested("off", kind)
-        self._warn(kind, reason)
+        self._warn(kind, detail or reason)
         return Prepared(content=content, reason=reason)
 
     def _warn(self, kind: str, reason: str) -> None:

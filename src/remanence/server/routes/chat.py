@@ -24,7 +24,7 @@ router = APIRouter(tags=["chat"])
 _RESPONSES: Final = {
     **stream_of("text", "tool_call", "tool_result", "memory", "done", "error"),
     **declare(
-        *("http", "invalid_message", "duplicate_message", "wrong_user", "turn_taken"),
+        *("unreadable_body", "invalid_message", "duplicate_message", "wrong_user", "turn_taken"),
         *("context_overflow", MODEL_FAILED),
     ),
 }

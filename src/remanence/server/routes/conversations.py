@@ -29,7 +29,7 @@ from remanence.types import ConversationRef, Hit, HitKind, LogEntry, Message, Re
 from remanence.wire.json_value import JsonObject
 
 _OF_ONE: Final = declare("invalid_message", "wrong_user")
-_WITH_BODY: Final = declare("http", "invalid_message", "wrong_user")
+_WITH_BODY: Final = declare("unreadable_body", "invalid_message", "wrong_user")
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
 
@@ -85,7 +85,7 @@ async def read_conversation(conversation: Named) -> ConversationDocument:
 @router.post(
     "/{id}/messages",
     status_code=201,
-    responses=declare("http", "invalid_message", "duplicate_message", "wrong_user"),
+    responses=declare("unreadable_body", "invalid_message", "duplicate_message", "wrong_user"),
 )
 async def append_messages(
     conversation: Named, body: NewMessages, key: IdempotencyKey = None
@@ -110,7 +110,8 @@ async def read_messages(
 
 
 @router.post(
-    "/{id}/context", responses=declare("http", "invalid_message", "wrong_user", "context_overflow")
+    "/{id}/context",
+    responses=declare("unreadable_body", "invalid_message", "wrong_user", "context_overflow"),
 )
 async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
     """Return the context for the next call of a model, in the format of its provider."""

@@ -14,7 +14,7 @@ router = APIRouter(tags=["facts"])
 FactsUser = Annotated[str, Query(min_length=1, description="The user whose facts they are.")]
 
 
-@router.post("/v1/facts", status_code=201, responses=declare("http", "invalid_message"))
+@router.post("/v1/facts", status_code=201, responses=declare("unreadable_body", "invalid_message"))
 async def save_fact(
     memory: OpenMemory, tenant: Tenant, user: FactsUser, body: NewFact
 ) -> FactDocument:

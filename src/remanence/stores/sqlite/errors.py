@@ -13,7 +13,7 @@ UNWRITABLE = (
     "read_only=True"
 )
 _LOCKED = "another process holds the lock on {path!r}: try again, or end that process"
-_ANSWERS: dict[type[Exception], tuple[type[RemanenceError], str]] = {
+_ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
     apsw.BusyError: (StoreUnavailable, _LOCKED),
     apsw.LockedError: (StoreUnavailable, _LOCKED),
     apsw.FullError: (
@@ -44,7 +44,8 @@ def translate_error(error: Exception, path: str) -> Exception:
         )
     elif isinstance(error, apsw.Error):
         kind, message = next(_ANSWERS[base] for base in type(error).__mro__ if base in _ANSWERS)
-        answer = kind(message.format(path=path, error=error))
+        public = message.replace("{path!r}", "the database").format(error=error)
+        answer = kind(message.format(path=path, error=error), public=public)
     else:
         return error
     answer.__cause__ = error

@@ -169,7 +169,8 @@ class SQLiteStore(SQLStore):
         if self._database.read_only:
             self._writer.require_open()
             raise StoreUnavailable(
-                f"{self._database.path!r} is open for reading only: open it without read_only=True"
+                f"{self._database.path!r} is open for reading only: open it without read_only=True",
+                public="the database is open for reading only",
             )
 
     async def _read(self, work: Work[T]) -> T:

@@ -95,7 +95,7 @@ class Worker:
             await asyncio.to_thread(self._thread.join)
 
     def _closed_error(self) -> Closed:
-        return Closed(f"the store on {self._path!r} was closed: open it again")
+        return Closed("the store was closed: open it again")
 
     def _run(self) -> None:
         try:
