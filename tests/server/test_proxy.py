@@ -381,6 +381,30 @@ async def test_a_branch_whose_name_is_that_of_another_users_conversation_gets_th
     }
 
 
+async def test_a_turn_under_a_wrong_key_is_kept_and_answered_by_the_next_request_with_a_right_one(
+    upstream: ModelServer, memory: Memory
+) -> None:
+    ours = {"x-remanence-key": (await memory.keys.create("app", tenant="acme")).token}
+    app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url)
+    body = {"model": "m", "messages": [user("Which gate?")]}
+    async with served(app) as proxy:
+        upstream.script(Fail(401), Reply("Gate B42."))
+        statuses = [
+            (
+                await proxy.http.post(
+                    "openai/v1/chat/completions",
+                    json=body,
+                    headers=NAMED | ours | {"authorization": f"Bearer {key}"},
+                )
+            ).status_code
+            for key in ("wrong", "right")
+        ]
+
+    trip = memory.conversation("trip", tenant="acme")
+    assert statuses == [401, 200]
+    assert [message.text for message in await trip.messages()] == ["Which gate?", "Gate B42."]
+
+
 async def test_another_answer_to_the_same_question_is_a_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
