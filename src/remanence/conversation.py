@@ -147,7 +147,11 @@ class Conversation:
             yield turn
 
     async def append(
-        self, *messages: Message, turn: str | None = None, version: TapeVersion | None = None
+        self,
+        *messages: Message,
+        turn: str | None = None,
+        version: TapeVersion | None = None,
+        as_one: bool = False,
     ) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -160,6 +164,7 @@ class Conversation:
             turn: the turn that they belong to; where it was lost, they are refused.
             version: the `tape_version` of the state that they go on from; where the conversation
                 was deleted, or made to forget, since, they are refused.
+            as_one: refuse them where some are on the tape and others are not.
 
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
@@ -172,6 +177,7 @@ class Conversation:
         self._runtime.check_open()
         require_text(turn=turn, optional=True)
         require_one_of(TapeVersion, version=version, optional=True)
+        require_one_of(bool, as_one=as_one)
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
@@ -186,6 +192,7 @@ class Conversation:
                 turn=turn,
                 any_user=self.user is None and self._runtime.all_users,
                 version=version,
+                as_one=as_one,
             )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at

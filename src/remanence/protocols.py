@@ -250,6 +250,7 @@ class Tape(Protocol):
         turn: str | None = None,
         any_user: bool = False,
         version: TapeVersion | None = None,
+        as_one: bool = False,
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -259,7 +260,8 @@ class Tape(Protocol):
         it stands there.
 
         Raises:
-            DuplicateMessage: an id is taken by another message.
+            DuplicateMessage: an id is taken by another message; or *as_one* is set, and some of the
+                messages are on the tape and others are not.
             InvalidMessage: a tool result answers no call of this tape.
             TurnTaken: *turn* is named and does not own the conversation's turn.
             ConversationErased: the tape is another than *version*: it was deleted, or made to

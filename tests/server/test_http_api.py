@@ -370,6 +370,26 @@ def test_the_errors_of_the_library_are_declared_with_their_statuses() -> None:
         assert code in every[status]["content"][MEDIA_TYPE]["examples"]
 
 
+@pytest.mark.parametrize("texts", [["one"], ["one", "two", "three"], ["one", "2"]])
+async def test_a_key_that_is_used_again_for_another_request_is_refused_and_nothing_is_written(
+    client: Client, memory: Memory, texts: list[str]
+) -> None:
+    headers = {"idempotency-key": "k-1"}
+    bodies = [
+        {"messages": [{"role": "user", "content": text} for text in request]}
+        for request in (["one", "two"], ["one", "two"], texts)
+    ]
+    responses = [
+        await client.http.post("/v1/conversations/keyed/messages", json=body, headers=headers)
+        for body in bodies
+    ]
+    kept = [message.text for message in await memory.conversation("keyed").messages()]
+
+    assert [response.status_code for response in responses] == [201, 201, 409]
+    assert responses[2].json()["type"].endswith(":duplicate_message")
+    assert kept == ["one", "two"]
+
+
 async def test_messages_sent_again_under_a_key_are_kept_once(
     client: Client, memory: Memory
 ) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 
 from remanence.context.context import Context
-from remanence.errors import ConversationNotFound
+from remanence.conversation import Conversation
+from remanence.errors import ConversationNotFound, DuplicateMessage
 from remanence.http.documents import (
     ContextBody,
     ContextDocument,
@@ -95,7 +96,21 @@ async def append_messages(
         read_message(data, body.format, id_=f"{key}:{index}" if key else None)
         for index, data in enumerate(body.messages)
     ]
-    return _messages_document(await conversation.append(*messages), body.format)
+    is_keyed = key is not None and not any("id" in data for data in body.messages)
+    appended = await conversation.append(*messages, as_one=is_keyed)
+    if is_keyed and appended:
+        await _require_end(conversation, f"{key}:{len(appended)}", after=appended[-1].seq)
+    return _messages_document(appended, body.format)
+
+
+async def _require_end(conversation: Conversation, next_id: str, *, after: int) -> None:
+    """Raise `DuplicateMessage` if a request under the same key had one more message, of *next_id*."""
+    following = await conversation.messages(after=after, limit=1)
+    if following and following[0].id == next_id:
+        raise DuplicateMessage(
+            f"a request with this Idempotency-Key had more messages, such as {next_id!r}: repeat it as "
+            "it was, or use a new key"
+        )
 
 
 @router.get("/{id}/messages", responses=_OF_ONE)

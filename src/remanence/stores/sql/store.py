@@ -103,6 +103,7 @@ class SQLStore(ABC):
         turn: str | None = None,
         any_user: bool = False,
         version: TapeVersion | None = None,
+        as_one: bool = False,
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
@@ -117,6 +118,7 @@ class SQLStore(ABC):
                 turn=turn,
                 any_user=any_user,
                 version=version,
+                as_one=as_one,
             )
             self._index(connection, written.conversation, unindexed=written.unindexed)
             return written

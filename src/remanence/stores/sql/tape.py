@@ -81,6 +81,7 @@ def append(
     turn: str | None = None,
     any_user: bool = False,
     version: TapeVersion | None = None,
+    as_one: bool = False,
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
     connection.lock(ref)
@@ -100,6 +101,13 @@ def append(
             last_message_at = encode_instant(item.created_at)
             connection.execute(_INSERT, (key, seq, message.tokens, sum_tokens, *item.texts))
         places.append(stored or seq)
+    known = [place for place in places if isinstance(place, Message)]
+    if as_one and known and len(known) < len(places):
+        raise DuplicateMessage(
+            f"{len(known)} of {len(places)} messages, such as {known[0].id!r}, are on the tape of "
+            f"conversation {ref.id!r} and the others are not: repeat a request as it was, or use a new "
+            "key"
+        )
     look_now = encode_instant(now)
     if sum_tokens > look_tokens and (look_at is None or look_at > look_now):
         look_at = look_now

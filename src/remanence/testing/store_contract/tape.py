@@ -56,6 +56,18 @@ class TapeContract(Handles):
         assert all(message.created_at for message in appended.messages)
         assert await store.messages(REF, after=0, limit=None) == appended.messages
 
+    async def test_messages_of_one_request_are_all_new_or_all_on_the_tape(
+        self, store: Store
+    ) -> None:
+        one, two, three = (user(f"{n}").replace(id=f"key:{n}") for n in range(3))
+        first = await store.append(REF, [one, two], user=None, as_one=True)
+        again = await store.append(REF, [one, two], user=None, as_one=True)
+        with pytest.raises(DuplicateMessage, match="use a new key"):
+            await store.append(REF, [one, two, three], user=None, as_one=True)
+
+        assert first.messages == again.messages
+        assert await store.messages(REF, after=0, limit=None) == first.messages
+
     async def test_an_append_tells_the_state_after_it(self, store: Store) -> None:
         first = await store.append(REF, users(2), user="ana")
         second = await store.append(REF, [user("more", tokens=5)], user="ana")
