@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import re
+import string
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
@@ -424,6 +425,46 @@ async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> 
     assert all(rule in texts(last, "own_facts")[0] for rule in rules)
     kinds = [block.kind for block in last.system if block.segment_id or block.kind == "own_facts"]
     assert kinds == sorted(kinds, key=("reflection", "own_facts", "observation").index)
+
+
+async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small() -> None:
+    rule = "Never send anything to my boss without asking me."
+    weaker = [f"My daughter {name} is allergic to peanuts." for name in string.ascii_uppercase]
+    boats = Draft(notes=(Note(text="boats", first_seq=1, last_seq=1),), made_by="scripted/1")
+    policy = Policy(
+        observe_tokens=300,
+        observe_max_tokens=600,
+        tail_tokens=600,
+        tail_keep_tokens=100,
+        reflect_tokens=(30, 400),
+        note_ratio=0.5,
+        facts_tokens=320,
+    )
+    facts = tuple(
+        FactDraft(
+            summary=text,
+            first_seq=1,
+            last_seq=2,
+            valid_from=FixedClock().now() + timedelta(days=day),
+        )
+        for day, text in enumerate((rule, *weaker))
+    )
+    async with Memory.open(
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver([boats] * 40),
+        reflector=ScriptedReflector([boats] * 40),
+        extractor=ScriptedFacts(facts),
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(40):
+            await chat.append(Message.user(question(number)), Message.assistant("Yes. " * 30))
+            await chat.flush()
+        (shown,) = texts(await chat.context(), "own_facts")
+
+    assert rule in shown
+    assert "daughter Z" in shown
+    assert "daughter A " not in shown
 
 
 async def test_a_rule_and_an_allergy_stay_in_the_context_below_much_small_talk() -> None:

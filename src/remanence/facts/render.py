@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import NamedTuple
 
 from remanence.dates.local_time import to_zone, zone_of_user
 from remanence.facts.merge import SAVED, is_stated_in, is_wish
-from remanence.observers.extractive.sentence_scores import is_standing, standing_of
+from remanence.observers.extractive.sentence_scores import standing_of
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
 from remanence.protocols import CountTokens
@@ -76,7 +76,7 @@ def other_facts_text(
     """
     here = snapshot.state.ref.id
     others = [fact for fact in facts if not is_own(fact, here)]
-    others.sort(key=lambda fact: (_weight(fact), fact.valid_from), reverse=True)
+    others.sort(key=_rank, reverse=True)
     heads = _Heads(WISHES, f"{HEADING}\n{PREAMBLE}")
     return _fit_facts(heads, others, _line_of(snapshot), max_tokens, count_text)
 
@@ -86,13 +86,12 @@ def own_facts_text(
 ) -> str:
     """Return what must never be lost of a conversation's own facts and is not in its contexts.
 
-    A fact is in them if the newest messages or a note tell it. The newest is first. The text takes no more room than the
-    notes, or `_LEAST_OWN` tokens.
+    A fact is in them if the newest messages or a note tell it. The order is that of other facts. The
+    text takes no more room than the notes, or `_LEAST_OWN` tokens.
     """
     here = snapshot.state.ref.id
-    vital = (fact for fact in facts if is_own(fact, here) and _is_standing(fact))
-    newest_first = sorted(vital, key=lambda fact: fact.valid_from, reverse=True)
-    missing = _missing(newest_first, snapshot)
+    vital = (fact for fact in facts if is_own(fact, here) and _weight(fact) >= 0)
+    missing = _missing(sorted(vital, key=_rank, reverse=True), snapshot)
     notes = max(_LEAST_OWN, sum(segment.tokens for segment in snapshot.segments))
     heads = _Heads(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}")
     return _fit_facts(heads, missing, _line_of(snapshot), min(notes, max_tokens), count_text)
@@ -112,6 +111,10 @@ def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
             yield fact
 
 
+def _rank(fact: Fact) -> tuple[int, datetime]:
+    return _weight(fact), fact.valid_from
+
+
 def _weight(fact: Fact) -> int:
     """Return how sure it is that a fact must never be lost, in steps of `_STEP`.
 
@@ -119,10 +122,6 @@ def _weight(fact: Fact) -> int:
     """
     weight = standing_of(scorer().score(Line(fact.summary, "user")))
     return math.floor((max(weight, 0.0) if fact.made_by == SAVED else weight) / _STEP)
-
-
-def _is_standing(fact: Fact) -> bool:
-    return is_standing(fact.summary, scorer().score(Line(fact.summary, "user")))
 
 
 def _line_of(snapshot: Snapshot) -> Callable[[Fact], str]:

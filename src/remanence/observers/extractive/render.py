@@ -19,9 +19,9 @@ _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_PAIRS = ('""', "“”", "„“", "«»", "「」", "『』", "《》", "()", "（）", "[]", "{}")
-_OPENING = "".join(pair[0] for pair in _PAIRS)
-_CLOSING = "".join(pair[1] for pair in _PAIRS)
+_OPENING = '"“„«「『《(（[{'
+_CLOSING = '"”“»」』》)）]}'
+_PAIRS = tuple(zip(_OPENING, _CLOSING, strict=True))
 _KEPT_TAIL = f"{_CLOSING},;:%、，"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
