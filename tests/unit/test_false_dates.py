@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from remanence.dates import find_dates
+from remanence.dates import find_dates, resolve_dates
 
 THURSDAY = datetime(2026, 11, 5, 12, 0, tzinfo=UTC)
 
@@ -61,3 +61,87 @@ def test_a_count_in_two_units_is_not_read_by_its_last_unit(said: str) -> None:
 )
 def test_days_counted_from_today_have_a_date(said: str, dated: list[str]) -> None:
     assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The refund arrives in 14 days after receipt",
+        "Payment is due in 30 days from the invoice date",
+        "The stitches come out in two weeks post surgery",
+        "Rückgabe in 14 Tagen nach Erhalt",
+        "Die Antwort kommt in zwei Wochen nach der Untersuchung",
+        "Zahlbar in 30 Tagen ab Rechnungsdatum",
+        "Retour dans 14 jours après réception",
+        "Livré dans 3 jours ouvrés",
+        "Il y a trois jours de retard",
+        "Llega en 3 días laborables",
+        "Se devuelve en 14 días desde la entrega",
+        "Consegna tra 3 giorni lavorativi",
+        "Il rimborso arriva fra 14 giorni dalla consegna",
+        "Entrega em 3 dias úteis",
+        "Devolução em 14 dias após o recebimento",
+        "Há dois dias de espera",
+        "Betaling over 14 dagen na ontvangst",
+        "De kosten zijn verspreid over drie maanden",
+        "Возврат через 14 дней с момента получения",
+        "Гарантия кончится через 12 месяцев со дня покупки",
+        "Teslimattan itibaren 14 gün sonra iade olmaz",
+        "Kasım'dan 3 gün önce",
+        "自签收起7天后不能退货",
+        "付款后3天后到账",
+        "下单三天后发货",
+        "購入から14日後に届く",
+        "イベント3日前にキャンセルした場合",
+        "薬を飲んで2時間後に測る",
+        "出発する3日前に連絡して",
+        "令和6年前の契約",
+        "수령일로부터 14일 후에는 환불이 안 돼요",
+        "구매 7일 후에 들어와요",
+        "약을 먹고 이틀 후에 나았어요",
+        "결제 3일 전까지 취소 가능",
+        "Zwrot w ciągu 14 dni od otrzymania",
+        "Hoàn tiền sau 14 ngày kể từ khi nhận",
+        "रसीद के 14 दिन बाद",
+        "بعد 14 يوما من الاستلام",
+    ],
+)
+def test_a_count_from_another_event_or_in_working_days_has_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("We open in two weeks from now", ["in two weeks from now"]),
+        ("We leave in two weeks, after the holidays", ["in two weeks"]),
+        ("Wir fliegen in drei Tagen nach Rom", ["in drei Tagen"]),
+        ("Wir reisen in drei Tagen ab", ["in drei Tagen"]),
+        ("On part dans deux jours pour Lyon", ["dans deux jours"]),
+        ("Il y a deux jours dans le train", ["Il y a deux jours"]),
+        ("Nos vamos en dos días a Roma", ["en dos días"]),
+        ("Partiamo tra due giorni per Roma", ["tra due giorni"]),
+        ("Viajo em dois dias para Roma", ["em dois dias"]),
+        ("We vliegen over twee weken naar Rome", ["over twee weken"]),
+        ("Через два дня с мамой поедем на дачу", ["Через два дня"]),
+        ("İki gün sonra Roma'ya gidiyoruz", ["İki gün sonra"]),
+        ("他们公司三天后搬家", ["三天后"]),
+        ("そして3日後に会う", ["3日後"]),
+        ("たった2日前に買った", ["2日前"]),
+        ("그리고 3일 후에 출발해요", ["3일 후"]),
+    ],
+)
+def test_a_count_from_now_has_a_date_beside_all_kinds_of_words(said: str, dated: list[str]) -> None:
+    assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Hace 3 días que espero", "Hace 3 días (2026-11-02 - 2026-11-05) que espero"),
+        ("Faz três dias que espero", "Faz três dias (2026-11-02 - 2026-11-05) que espero"),
+        ("Il y a trois ans que j'attends", "Il y a trois ans (2023-2026) que j'attends"),
+    ],
+)
+def test_the_time_since_something_began_stays_before_its_clause(said: str, written: str) -> None:
+    assert resolve_dates(said, THURSDAY) == written
