@@ -145,3 +145,116 @@ def test_a_count_from_now_has_a_date_beside_all_kinds_of_words(said: str, dated:
 )
 def test_the_time_since_something_began_stays_before_its_clause(said: str, written: str) -> None:
     assert resolve_dates(said, THURSDAY) == written
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "我问下周敏再说",
+        "麻烦帮我找下周杰伦的歌",
+        "联系下周总监",
+        "提醒下周丽交材料",
+        "你去查下周立波的资料",
+        "我想叫上周明一起去",
+        "我和上周老师约了",
+        "我遇上周老师了",
+        "跟上周教练学游泳",
+        "问下周三的课",
+        "剩下周一没排",
+        "跟上周一样",
+        "下周一起吃饭",
+        "下周三天都在出差",
+        "楼下周大爷",
+        "这周围没有停车场",
+        "成本周转太慢",
+        "日本周边产品很贵",
+        "基本月薪是八千",
+        "当今天下大乱",
+        "如今年纪大了",
+        "从今天气转凉",
+        "他聪明天真",
+        "清明天气很好",
+        "小明天天迟到",
+        "失去年轻时的梦",
+    ],
+)
+def test_chinese_characters_of_two_other_words_are_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("他说下周去北京出差", ["下周"]),
+        ("会议通知说下周停课", ["下周"]),
+        ("问题下周解决", ["下周"]),
+        ("提醒我下周二交表", ["下周二"]),
+        ("约下周一见", ["下周一"]),
+        ("推迟到下周再说", ["下周"]),
+        ("快递下周到", ["下周"]),
+        ("下周期末考试", ["下周"]),
+        ("和上周比瘦了", ["上周"]),
+        ("下周三天气好吗", ["下周三"]),
+        ("老师上周布置了作业", ["上周"]),
+        ("上周医生说没事", ["上周"]),
+        ("上海上周下雪了", ["上周"]),
+        ("我的车上周坏了", ["上周"]),
+        ("本周我值班", ["本周"]),
+        ("等今天下班再说", ["今天"]),
+        ("问明天下午的安排", ["明天"]),
+        ("明天天气怎么样", ["明天"]),
+        ("截至今年十月", ["今年"]),
+        ("今年年轻人少了", ["今年"]),
+    ],
+)
+def test_chinese_dates_are_found_beside_all_kinds_of_words(said: str, dated: list[str]) -> None:
+    assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "将来年金がもらえるか心配",
+        "手術以来週に一度通っています",
+        "入社以来月に二回出張",
+        "説明日程を教えて",
+        "連絡先週末に確認",
+        "日本日帰りの旅行",
+        "昨今日本は暑い",
+        "過去年間の平均",
+        "今日本にいます",
+        "明日菜さんと会う",
+        "働きのうちに入らない",
+        "べんきょうが好き",
+        "とうきょうに住んでいる",
+        "きょうだいは三人",
+    ],
+)
+def test_japanese_characters_of_two_other_words_are_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("俺明日休み", ["明日"]),
+        ("母は先週退院した", ["先週"]),
+        ("弟が来年卒業する", ["来年"]),
+        ("スマホ今日買った", ["今日"]),
+        ("今日本屋に行った", ["今日"]),
+        ("明日美容院に行く", ["明日"]),
+        ("昨日今日と雨だ", ["昨日", "今日"]),
+        ("再来週の月曜", ["再来週の月曜"]),
+        ("一昨年結婚した", ["一昨年"]),
+        ("でもきのうは行った", ["きのう"]),
+        ("きょう病院に行った", ["きょう"]),
+        ("あした会おう", ["あした"]),
+    ],
+)
+def test_japanese_dates_are_found_beside_all_kinds_of_words(said: str, dated: list[str]) -> None:
+    assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize("said", ["今年度の予算です", "来年度から課長です", "今年度预算"])
+def test_a_fiscal_year_is_not_the_calendar_year(said: str) -> None:
+    assert relative_dates(said) == []
