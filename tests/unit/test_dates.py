@@ -241,12 +241,13 @@ def with_dates(text: str, at: datetime) -> str:
         ("去年我搬家了", "2022年我搬家了"),
         ("Next year's budget is fixed.", "Next year's budget is fixed."),
         ("I move next month (June 2023).", "I move next month (June 2023)."),
-        ("I moved yesterday, not last week.", "I moved 2023-05-07, not week of 2023-05-01."),
+        (
+            "I moved yesterday, not last week.",
+            "I moved 2023-05-07, not last week (week of 2023-05-01).",
+        ),
     ],
 )
-def test_months_and_years_follow_the_words_that_they_cannot_replace(
-    text: str, expected: str
-) -> None:
+def test_a_period_follows_the_words_that_it_cannot_replace(text: str, expected: str) -> None:
     assert resolve_dates(text, MONDAY) == expected
 
 
@@ -303,7 +304,7 @@ def test_the_turn_of_months_and_years_and_leap_days_are_respected(
 def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> None:
     said = "this weekend, last weekend"
 
-    assert resolve_dates(said, SUNDAY) == "weekend of 2023-05-13, weekend of 2023-05-06"
+    assert with_dates(said, SUNDAY) == "weekend of 2023-05-13, weekend of 2023-05-06"
 
 
 def test_the_day_is_that_of_the_time_zone_of_the_message() -> None:

@@ -20,6 +20,22 @@ from remanence.types import Message
         ("2026-11-22", "Er zieht nächstes Jahr um.", "nächstes Jahr (2027)"),
         ("2026-11-22", "他下个月搬家。", "12月"),
         ("2026-02-10", "Fue el abril pasado.", "abril pasado (2025)"),
+        ("2026-11-22", "It hangs since last month.", "last month (October)"),
+        ("2026-11-20", "It hangs since last week.", "last week (from November 9)"),
+        ("2026-11-20", "I swam twice this week.", "this week (from November 16)"),
+        (
+            "2026-11-20",
+            "J'ai nagé deux fois cette semaine.",
+            "cette semaine (semaine du 2026-11-16)",
+        ),
+        ("2026-11-20", "Ich war zweimal diese Woche da.", "diese Woche (Woche vom 2026-11-16)"),
+        ("2026-11-20", "Bu hafta iki kez yüzdüm.", "Bu hafta (2026-11-16 haftası)"),
+        ("2026-11-20", "他上周搬家了。", "11月9日那周"),
+        ("2026-11-20", "ok will call around tmrw", "tmrw (November 21)"),
+        ("2026-11-20", "Stop by tomorrow.", "tomorrow (November 21)"),
+        ("2026-11-20", "約3年前に結婚した。", "3年前（2023年）"),
+        ("2026-11-20", "약 3년 전에 결혼했어.", "3년 전(2023년)"),
+        ("2026-11-20", "大约三年前结婚。", "三年前（2023年）"),
     ],
 )
 def test_the_date_in_a_note_is_clear_beside_that_of_its_heading(

@@ -23,6 +23,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
+_LONGEST_PARTICLE = 12
 
 
 class _Candidate(NamedTuple):
@@ -130,8 +131,14 @@ def _read(
         text=match[0],
         word=word if period.grain in ("moment", "season") else "",
         language=language.name,
+        after_particle=_is_after_particle(language, match),
         **period._asdict(),
     )
+
+
+def _is_after_particle(language: Language, match: Match[str]) -> bool:
+    before = match.string[max(0, match.start() - _LONGEST_PARTICLE) : match.start()]
+    return language.particle.search(before) is not None
 
 
 def _weekday_before(language: Language, match: Match[str]) -> Match[str] | None:

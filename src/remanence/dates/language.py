@@ -64,6 +64,7 @@ class Language:
         excludes: A pattern of characters that no text in this language has.
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
+        particle: A pattern of what may precede the words of a date, but would govern the date.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Language:
     excludes: re.Pattern[str]
     left: str
     right: str
+    particle: re.Pattern[str]
 
     @cached_property
     def patterns(self) -> "tuple[PhrasePattern, ...]":
@@ -201,6 +203,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         excludes=re.compile(table.get("excludes", _NEVER)),
         left=table.get("left", _BEFORE_WORD),
         right=table.get("right", _AFTER_WORD),
+        particle=re.compile(f"(?:{table.get('particle', _NEVER)})$", re.IGNORECASE),
     )
 
 

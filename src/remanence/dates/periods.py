@@ -38,6 +38,8 @@ class DateMention:
     relative: bool
     lasting: bool = False
     """A duration that lasts until the message ("for three years now")."""
+    after_particle: bool = False
+    """Behind a particle that would govern the date: "call around tomorrow"."""
     word: str = ""
     """The word that the rendering keeps: a season or a part of the day."""
     language: str = "english"

@@ -25,14 +25,15 @@ def render_date(mention: DateMention) -> str:
 def may_replace(mention: DateMention, following: str) -> bool:
     """Return whether the date may take the place of its words: "April" is not "next month".
 
-    It may in languages without such prepositions. A duration is never replaced, nor is a part of a
-    day before a possessive ("tonight's show").
+    Only a day may, or any period in languages without such prepositions. A duration is never
+    replaced, nor a part of a day before a possessive ("tonight's show"), nor the words behind a
+    particle that would govern the date: "call around tomorrow".
     """
     if mention.word and following.startswith(_POSSESSIVE):
         return False
     stands_alone = mention.language in _WITHOUT_PREPOSITIONS
-    is_adverb = mention.grain in ("month", "season", "year") and not stands_alone
-    return not mention.lasting and not is_adverb
+    fits = mention.grain in ("day", "moment") or stands_alone
+    return fits and not mention.lasting and not mention.after_particle
 
 
 def words_with_date(mention: DateMention, date: str, following: str) -> str:

@@ -35,14 +35,28 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
-    if not may_replace(mention, following):
-        return words_with_date(mention, shown, following)
-    is_week = mention.grain in ("week", "weekend")  # which a day never replaces
-    if mention.language == "japanese" and is_week:
-        return f"{mention.text}（{shown}）"
-    if mention.language == "korean" and (is_week or not _fits(mention.text, shown, following)):
-        return f"{mention.text}({shown})"
-    return shown
+    if _replaces(mention, shown, following):
+        return shown
+    match mention.language:
+        case "chinese" | "japanese":
+            return f"{mention.text}（{shown}）"
+        case "korean":
+            return f"{mention.text}({shown})"
+        case _:
+            return words_with_date(mention, shown, following)
+
+
+def _replaces(mention: DateMention, shown: str, following: str) -> bool:
+    """Return whether the date of a note takes the place of its words."""
+    is_week = mention.grain in ("week", "weekend")
+    match mention.language:
+        case "japanese":
+            fits = not is_week
+        case "korean":
+            fits = not is_week and _fits(mention.text, shown, following)
+        case _:
+            fits = True
+    return fits and may_replace(mention, following)
 
 
 def _names_its_month(mention: DateMention) -> bool:
@@ -87,7 +101,7 @@ def _english(mention: DateMention, at: datetime) -> str:
             word = f" {mention.word}" if mention.word else ""
             return f"{lead}{month} {mention.first.day}{year}{word}"
         case "week" | "weekend":
-            return f"{mention.grain} of {month} {mention.first.day}{year}"
+            return f"from {month} {mention.first.day}{year}"
         case "month":
             return f"{month}{year}"
         case _:
