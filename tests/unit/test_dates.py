@@ -286,7 +286,8 @@ def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> 
 @pytest.mark.parametrize(
     ("at", "text", "expected"),
     [
-        ("2023-12-31", "tomorrow, next month, next week", "2024-01-01, January 2024, week of 2024-01-01"),
+        ("2023-12-31", "tomorrow, next month", "2024-01-01, January 2024"),
+        ("2023-12-30", "next week", "week of 2024-01-01"),
         ("2024-01-01", "yesterday, last month, last week", "2023-12-31, December 2023, week of 2023-12-25"),
         ("2024-02-28", "tomorrow", "2024-02-29"),
         ("2023-02-28", "tomorrow", "2023-03-01"),

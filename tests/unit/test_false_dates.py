@@ -7,10 +7,11 @@ import pytest
 from remanence.dates import find_dates, resolve_dates
 
 THURSDAY = datetime(2026, 11, 5, 12, 0, tzinfo=UTC)
+SUNDAY = datetime(2026, 11, 8, 12, 0, tzinfo=UTC)
 
 
-def relative_dates(text: str) -> list[str]:
-    return [mention.text for mention in find_dates(text, THURSDAY) if mention.relative]
+def relative_dates(text: str, at: datetime = THURSDAY) -> list[str]:
+    return [mention.text for mention in find_dates(text, at) if mention.relative]
 
 
 @pytest.mark.parametrize(
@@ -258,3 +259,21 @@ def test_japanese_dates_are_found_beside_all_kinds_of_words(said: str, dated: li
 @pytest.mark.parametrize("said", ["今年度の予算です", "来年度から課長です", "今年度预算"])
 def test_a_fiscal_year_is_not_the_calendar_year(said: str) -> None:
     assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We met last week",
+        "I leave next week on Friday",
+        "Nächste Woche fliege ich",
+        "La semaine dernière il a plu",
+        "上周我搬家了",
+        "下周五开会",
+        "来週の金曜日に会う",
+        "지난주에 갔다",
+    ],
+)
+def test_a_week_counted_on_a_sunday_may_begin_or_end_then_and_stays(said: str) -> None:
+    assert relative_dates(said, SUNDAY) == []
+    assert relative_dates(said, THURSDAY) != []

@@ -50,12 +50,12 @@ def some_day(reading: DateReading) -> Period:
 def some_period(reading: DateReading) -> Period | None:
     """Last week, next month, this year.
 
-    None for this week on a Sunday, the last day or the first, and for the next weekend.
+    None for a week on a Sunday, its last day or its first, and for the next weekend.
     """
     shift, unit = reading.number("shift"), reading.unit
     if unit == "weekend" and shift > 0:
         return None
-    if unit == "week" and shift == 0 and reading.today.weekday() == _SUNDAY:
+    if unit == "week" and reading.today.weekday() == _SUNDAY:
         return None
     return periods.shift(reading.today, unit, shift)
 
@@ -118,8 +118,10 @@ def weekdays_counted(reading: DateReading) -> Period:
     return periods.shift(nearest, "day", -7 * (reading.count - 1))
 
 
-def weekday_of_week(reading: DateReading) -> Period:
-    """Friday of last week."""
+def weekday_of_week(reading: DateReading) -> Period | None:
+    """Friday of last week; None on a Sunday, which ends a week or begins one."""
+    if reading.today.weekday() == _SUNDAY:
+        return None
     week = periods.shift(reading.today, "week", reading.number("shift"))
     return periods.shift(week.first, "day", reading.number("weekday"))
 
