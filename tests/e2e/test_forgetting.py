@@ -104,6 +104,28 @@ async def test_facts_without_a_source_go_with_the_messages_that_were_read_for_th
         assert traces(path) == []
 
 
+@pytest.mark.parametrize("forgotten", [1, 2])
+async def test_a_fact_that_quotes_a_question_goes_with_it_and_with_the_answer(
+    path: Path, forgotten: int
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(
+            Message.assistant("How many xylophones does Quetzalcoatl bring?"),
+            Message.user("fourteen then."),
+        )
+        await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+        assert "Quetzalcoatl" in fact.summary
+
+        message_id = (await chat.messages())[forgotten - 1].id
+        assert message_id is not None
+
+        await chat.forget(message_id)
+
+        assert await memory.facts.list(user="ana", history=True) == ()
+
+
 async def test_messages_of_a_conversation_that_was_begun_anew_are_left_alone(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("a", user="ana")

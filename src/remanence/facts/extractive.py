@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from remanence.dates import find_dates
 from remanence.facts.merge import HOME, STATEMENTS
-from remanence.facts.wishes import INSTRUCTION, PREFERENCE, is_user, statement, states
+from remanence.facts.statements import Statement, is_user, statements
+from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.spoken import spoken_lines
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
-from remanence.types import FactDraft, FactType, Message
+from remanence.types import FactDraft, FactType
 
 _SLOT = "fact:"
 _LIKELY_SLOT, _SURE_SLOT = -1.0, 3.0
@@ -32,6 +32,9 @@ _REASONS: dict[str, tuple[FactType, str]] = {
 class ExtractiveFacts:
     """Extracts sentences of users without a model, verbatim except for resolved dates.
 
+    A sentence that says little alone is kept with those before it, or with the question that it
+    answers.
+
     It reads the messages rather than their notes, which are too brief in a short conversation.
     """
 
@@ -40,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}4"
+        return f"{STATEMENTS}5"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)
@@ -48,28 +51,29 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
-    for line, source in spoken_lines(request.messages):
-        if line.role == "user" and states(line):
-            draft = _draft(line.text, source, scorer().score(line))
-            if not is_user(source, request.user):
-                draft = replace(draft, summary=f"{source.speaker}: {draft.summary}")
+    for said in statements(request.messages):
+        if said is not None:
+            draft = _draft(said)
+            if not is_user(said.source, request.user):
+                draft = replace(draft, summary=f"{said.source.speaker}: {draft.summary}")
             drafts.append(draft)
         yield
     return tuple(drafts)
 
 
-def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
-    """Return the fact that a sentence states."""
-    fact_type, tags = _kind(scores)
-    if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
+def _draft(said: Statement) -> FactDraft:
+    """Return the fact of a statement."""
+    fact_type, tags = _kind(said.scores)
+    said_at = said.source.created_at
+    if (fact_type, tags) == ("profile", ()) and _has_date(said.text, said_at):
         fact_type = "event"
     return FactDraft(
-        summary=statement(text, source),
+        summary=said.summary,
         type=fact_type,
         tags=tags,
-        first_seq=source.seq,
-        last_seq=source.seq,
-        valid_from=source.created_at,
+        first_seq=said.first_seq,
+        last_seq=said.source.seq,
+        valid_from=said_at,
     )
 
 

@@ -1,21 +1,14 @@
 """Standing wishes: the rules and preferences that a user laid down in their own words."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from remanence.dates import resolve_dates
 from remanence.facts.merge import WISH
-from remanence.notes.redact import redact
-from remanence.observers.learned.features import Line
-from remanence.observers.learned.statements import STATED, statement_scores
-from remanence.observers.spoken import spoken_lines
+from remanence.facts.statements import is_user, statements, states, summarize
 from remanence.types import FactDraft, Message
 
 INSTRUCTION, PREFERENCE = "instruction", "preference"
 """Tags of facts that ask for something, in any words."""
-_MAX_CHARACTERS = 300
-_QUESTION = re.compile(r"[?？؟]\s*$")
 
 
 def mark_wishes(
@@ -36,24 +29,6 @@ def mark_wishes(
     )
 
 
-def states(line: Line) -> bool:
-    """Return whether a line is a statement that its speaker makes."""
-    if line.is_quoted or len(line.text) > _MAX_CHARACTERS or _QUESTION.search(line.text):
-        return False
-    return statement_scores(line)[STATED] >= 0
-
-
-def statement(text: str, source: Message) -> str:
-    """Return a sentence of a message as a fact has it: dates are resolved, secrets redacted."""
-    said = resolve_dates(text, source.created_at) if source.created_at else text
-    return redact(" ".join(said.split()))
-
-
-def is_user(source: Message, user: str) -> bool:
-    """Return whether the speaker of a message of the role `user` is the user of that id."""
-    return source.speaker.casefold() in {"user", user.casefold()}
-
-
 def _asks(draft: FactDraft) -> bool:
     return not {INSTRUCTION, PREFERENCE}.isdisjoint(draft.tags)
 
@@ -69,12 +44,14 @@ def _own_statements(
     messages: Sequence[Message], user: str, wanted: set[str]
 ) -> Iterator[tuple[str, int]]:
     """Yield the user's statements among the wanted ones, each with the number of its message."""
-    for line, source in spoken_lines(messages):
-        if line.role != "user" or not is_user(source, user):
+    for said in statements(messages):
+        if said is None or not is_user(said.source, user):
             continue
-        text = _key(statement(line.text, source))
-        if text in wanted and states(line):
-            yield text, source.seq
+        own = (line.text for line in said.lines if states(line))
+        for text in (said.text, *own) if said.question is None else own:
+            key = _key(summarize(text, said.source))
+            if key in wanted:
+                yield key, said.source.seq
 
 
 def _key(text: str) -> str:

@@ -1,31 +1,44 @@
 """The sentences of messages, as the learned scores read them."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
-from remanence.observers.extractive.sentences import sentences
+from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.features import Line, Role, lines
 from remanence.types import Message, TextPart, ToolResultPart
 
 
+class SpokenText(NamedTuple):
+    """A text of a message or of a tool's result in it, with its sentences and where they are."""
+
+    message: Message
+    role: Role
+    text: str
+    spans: tuple[Span, ...]
+    lines: tuple[Line, ...]
+
+
+def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText]:
+    """Yield the texts of messages and of their tool results; a system message has none."""
+    last: Line | None = None
+    for message in messages:
+        for role, text in _parts(message):
+            quoted = tuple(quoted_spans(text))
+            spans = tuple(sentences(text))
+            said = lines([(role, [text[span.start : span.end] for span in spans])])
+            own = tuple(
+                line._replace(reply_to=last, is_quoted=is_inside(span, quoted))
+                for line, span in zip(said, spans, strict=True)
+            )
+            yield SpokenText(message, role, text, spans, own)
+            last = Line(own[-1].text, role) if own else last
+
+
 def spoken_lines(messages: Sequence[Message]) -> Iterator[tuple[Line, Message]]:
-    """Yield the sentences of messages and of their tool results, each with its message.
-
-    A system message has none.
-    """
-    sources: list[tuple[Message, bool]] = []
-
-    def texts() -> Iterator[tuple[Role, list[str]]]:
-        for message in messages:
-            for role, text in _parts(message):
-                quoted = tuple(quoted_spans(text))
-                found = list(sentences(text))
-                sources.extend((message, is_inside(span, quoted)) for span in found)
-                yield role, [text[span.start : span.end] for span in found]
-
-    for number, line in enumerate(lines(texts())):
-        message, is_quoted = sources[number]
-        yield line._replace(is_quoted=is_quoted), message
+    """Yield the sentences of messages and of their tool results, each with its message."""
+    for said in spoken_texts(messages):
+        yield from ((line, said.message) for line in said.lines)
 
 
 def _parts(message: Message) -> Iterator[tuple[Role, str]]:

@@ -39,6 +39,10 @@ class Quotation(NamedTuple):
     seq: int
     text: str
 
+    def before(self, answer: str) -> str:
+        """Return an answer with the question before it."""
+        return f"“{self.text}” – {answer}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
@@ -106,5 +110,5 @@ class Passage:
         if self.is_framed and clause:
             clause = f"“{clause}”"
         if self.reply_to and clause:
-            return f"“{self.reply_to.text}” – {clause}"
+            return self.reply_to.before(clause)
         return f"{render_words(self.context)}: {clause}" if self.context and clause else clause

@@ -4,28 +4,23 @@ import re
 from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from remanence.dates import resolve_dates
-from remanence.dates.local_time import is_other_day
 from remanence.languages.vocabulary import Vocabulary
-from remanence.notes import one_line
-from remanence.observers.extractive.passage import ASKS, MAX_LABEL_WORDS, Quotation, is_label
+from remanence.observers.extractive.dependence import (
+    find_question,
+    is_afterthought,
+    join_scores,
+    may_join,
+)
+from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
 from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
-from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
 from remanence.observers.extractive.sentences import ITEM, Span, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.types import Message
 
-_AFTERTHOUGHT_BYTES = 16
-"""Size in UTF-8 of what is hardly a sentence: a word or two, five characters of Chinese."""
-_MAX_JOINED = 240
-"""Characters of sentences that are one passage, as one explains the others."""
-_MAX_QUESTION = 100
-"""Characters of a question that a note quotes."""
-_QUOTES = ' "“”'
 _COLON = re.compile(r"[:：](?:\s|$)")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
@@ -52,14 +47,11 @@ class ScoredText:
         spans, scores = self.spans, self.scores
         self.spans, self.scores = spans[:1], scores[:1]
         for span, own in zip(spans[1:], scores[1:], strict=True):
-            first = self.spans[-1]
-            before = self.text[first.start : span.start]
-            is_near = "\n" not in before and span.end - first.start <= _MAX_JOINED
-            says_something = not is_filler(self.scores[-1]) and before.rstrip() not in pasted
-            depends = is_dependent(own) or _is_afterthought(self.text[span.start : span.end], own)
-            if is_near and says_something and depends:
-                best = {head: max(score, own[head]) for head, score in self.scores[-1].items()}
-                self.scores[-1] = {**best, "dependent": self.scores[-1]["dependent"]}
+            first, earlier = self.spans[-1], self.scores[-1]
+            says_something = self.text[first.start : span.start].rstrip() not in pasted
+            depends = is_afterthought(self.text[span.start : span.end], own)
+            if depends and says_something and may_join(self.text, first, span, earlier):
+                self.scores[-1] = join_scores(earlier, own)
                 self.spans[-1] = Span(first.start, span.end)
                 self.joints.append(span.start)
             else:
@@ -165,7 +157,9 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
     said_by_agent: set[str] = set()
     for number, text in enumerate(texts):
         if number:
-            text.question = _question(texts[number - 1], text.message)
+            asked = texts[number - 1]
+            last = next((asked.text[s.start : s.end] for s in reversed(asked.spans)), "")
+            text.question = find_question(last, asked.message, text.message)
         if text.message.role == "assistant":
             said_by_agent.update(text.text[s.start : s.end] for s in text.spans)
         else:
@@ -187,21 +181,3 @@ def _lead(labels: Sequence[tuple[Word, ...]], vocabulary: Vocabulary) -> tuple[W
             text = label[-1].text.rstrip(":：") + ":"
             path[index] = (*label[:-1], label[-1]._replace(text=text))
     return tuple(word for label in path for word in label)
-
-
-def _is_afterthought(sentence: str, scores: Scores) -> bool:
-    """Return whether a sentence of a word or two qualifies the one before: "Mostly."."""
-    return len(sentence.encode()) <= _AFTERTHOUGHT_BYTES and not is_filler(scores)
-
-
-def _question(before: ScoredText, answer: Message) -> Quotation | None:
-    """Return the question of the same day with which the message before ends."""
-    if before.message.speaker == answer.speaker or not before.spans:
-        return None
-    last = before.spans[-1]
-    text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
-    asked_at, at = before.message.created_at, answer.created_at
-    is_long_ago = asked_at is not None and at is not None and is_other_day(asked_at, at)
-    if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(ASKS):
-        return None
-    return Quotation(before.message.seq, resolve_dates(text, asked_at) if asked_at else text)

@@ -1,0 +1,74 @@
+"""Sentences that say little alone: which ones they go on from, and the question that they answer."""
+
+from remanence.dates import resolve_dates
+from remanence.dates.local_time import is_other_day
+from remanence.notes import one_line
+from remanence.observers.extractive.passage import ASKS, Quotation
+from remanence.observers.extractive.sentence_scores import is_dependent, is_filler, is_impersonal
+from remanence.observers.extractive.sentences import Span
+from remanence.observers.learned.features import tag
+from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.score import Scores
+from remanence.types import Message
+
+_AFTERTHOUGHT_BYTES = 16
+"""Size in UTF-8 of what is hardly a sentence: a word or two, five characters of Chinese."""
+_BRIEF_BYTES = 40
+"""Size in UTF-8 of a few words, 13 characters of Chinese."""
+_MAX_JOINED = 240
+"""Characters of sentences that are one passage, as one explains the others."""
+_MAX_QUESTION = 100
+"""Characters of a question that is quoted."""
+_QUOTES = ' "“”'
+_SPEAKER = frozenset({"i", "my", "we", "our"})
+
+
+def is_afterthought(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence depends on others or is a word or two that qualify one: "Mostly."."""
+    is_short = len(sentence.encode()) <= _AFTERTHOUGHT_BYTES
+    return is_dependent(scores) or (is_short and not is_filler(scores))
+
+
+def says_little(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence depends on others or is brief and tells nothing of its speaker.
+
+    Of the statements of users that say little alone it finds 46 % by cross-validation, and 57 % of
+    those that it finds do. `is_dependent` finds 36 %, of which 58 % do.
+    """
+    is_brief = len(sentence.encode()) <= _BRIEF_BYTES and not is_filler(scores)
+    return is_dependent(scores) or (is_brief and _tells_nothing_of_speaker(sentence, scores))
+
+
+def is_fragment(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence depends on others and tells nothing of its speaker."""
+    return is_dependent(scores) and _tells_nothing_of_speaker(sentence, scores)
+
+
+def may_join(text: str, before: Span, span: Span, scores: Scores) -> bool:
+    """Return whether sentences, of these scores, are near the next one and say what it may lack."""
+    is_near = "\n" not in text[before.start : span.start]
+    return is_near and span.end - before.start <= _MAX_JOINED and not is_filler(scores)
+
+
+def join_scores(first: Scores, second: Scores) -> Scores:
+    """Return the scores of two sentences as one, which depends on others as the first does."""
+    best = {head: max(score, second[head]) for head, score in first.items()}
+    return {**best, "dependent": first["dependent"]}
+
+
+def find_question(last: str, asked: Message, answer: Message) -> Quotation | None:
+    """Return the end of a message if it is a short question that somebody answers the same day."""
+    text = one_line(last).strip(_QUOTES)
+    asked_at, at = asked.created_at, answer.created_at
+    is_long_ago = asked_at is not None and at is not None and is_other_day(asked_at, at)
+    if asked.speaker == answer.speaker or is_long_ago:
+        return None
+    if len(text) > _MAX_QUESTION or not text.endswith(ASKS):
+        return None
+    return Quotation(asked.seq, resolve_dates(text, asked_at) if asked_at else text)
+
+
+def _tells_nothing_of_speaker(sentence: str, scores: Scores) -> bool:
+    words = [word.lower() for word in WORD.findall(sentence)]
+    names_speaker = any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence, words))
+    return is_impersonal(scores) and not names_speaker

@@ -1,0 +1,137 @@
+"""Facts that can be read alone: joined to what they lack, or with the question that they answer."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from remanence.facts import ExtractiveFacts
+from remanence.facts.wishes import mark_wishes
+from remanence.protocols import ExtractRequest
+from remanence.types import ConversationRef, FactDraft, Message
+
+NOW = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
+
+
+def said(*texts: str) -> tuple[Message, ...]:
+    """Return messages of the user, and of the assistant where a text begins with "> "."""
+    return tuple(
+        (
+            Message.assistant(text.removeprefix("> "), created_at=NOW)
+            if text.startswith("> ")
+            else Message.user(text, created_at=NOW)
+        ).replace(seq=seq, tokens=len(text) // 4)
+        for seq, text in enumerate(texts, start=1)
+    )
+
+
+async def facts(*texts: str) -> tuple[FactDraft, ...]:
+    request = ExtractRequest(
+        conversation=ConversationRef("default", "a"),
+        user="ana",
+        messages=said(*texts),
+        notes=(),
+        known=(),
+        now=NOW,
+    )
+    return await ExtractiveFacts().extract(request)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I rent a storage unit in Leith. 64.50 a month.",
+        "Our cat Biscuit has bad kidneys. He's on a prescription diet.",
+        "Ich nehme Ramipril. Morgens 5 mg, vor dem Frühstück.",
+        "Le médecin m'a donné de l'amoxicilline. À prendre trois fois par jour.",
+        "Mi hermana se casa en Cádiz. El 12 de septiembre.",
+        "Faccio nuoto alla piscina di via Manin. Il martedì e il giovedì.",
+        "Ik huur een kamer bij mevrouw De Wit. Kost 520 per maand.",
+        "Я снимаю гараж на Лесной. Четыре тысячи в месяц.",
+        "我在学游泳。每周三晚上七点。",
+    ],
+)
+async def test_a_sentence_that_lacks_its_noun_is_one_fact_with_the_sentence_before(
+    text: str,
+) -> None:
+    assert [fact.summary for fact in await facts(text)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I'm allergic to walnuts.", "I live in Dundee with my brother Hamish."),
+        ("Ich arbeite als Hebamme in Gera.", "Meine Tochter heißt Jule."),
+        ("Je suis végétarienne depuis 2019.", "Mon fils s'appelle Basile."),
+    ],
+)
+async def test_sentences_that_can_be_read_alone_are_facts_of_their_own(
+    first: str, second: str
+) -> None:
+    found = await facts(f"{first} {second}")
+
+    assert [fact.summary for fact in found] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How many guests are coming to the barbecue?", "fourteen then."),
+        ("Wie oft gehst du zur Krankengymnastik?", "zweimal die woche"),
+        ("引っ越しの手伝いは何人来ますか？", "5人です。"),
+    ],
+)
+async def test_an_answer_is_a_fact_with_its_question_and_goes_with_either_message(
+    question: str, answer: str
+) -> None:
+    (fact,) = await facts(f"> {question}", answer)
+
+    assert fact.summary == f"“{question}” – {answer}"
+    assert (fact.first_seq, fact.last_seq) == (1, 2)
+
+
+async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> None:
+    (fact,) = await facts("> I'd book the earlier train. Shall I?", "no, the 9:40.")
+
+    assert fact.summary == "“I'd book the earlier train. Shall I?” – no, the 9:40."
+
+
+@pytest.mark.parametrize("text", ["fourteen then.", "zweimal die woche", "no, the 9:40."])
+async def test_an_answer_to_a_question_that_nobody_asked_is_no_fact(text: str) -> None:
+    assert await facts("> Good morning, Ana.", text) == ()
+
+
+async def test_a_question_after_a_statement_is_no_part_of_the_fact() -> None:
+    (fact,) = await facts("I rent a storage unit in Leith. too much, no?")
+
+    assert fact.summary == "I rent a storage unit in Leith."
+
+
+async def test_a_rule_of_two_sentences_is_a_wish_of_the_user() -> None:
+    text = "Never book me a flight before nine. Not even a cheap one."
+
+    (rule,) = mark_wishes(await facts(text), said(text), user="ana")
+
+    assert rule.summary == text
+    assert "wish" in rule.tags
+
+
+async def test_the_words_of_a_question_are_no_wish_of_who_answers() -> None:
+    texts = ("> Shall I always answer in French?", "yes, for 2 weeks then")
+    quoting = FactDraft(
+        summary=f"“{texts[0][2:]}” – {texts[1]}", tags=("instruction",), first_seq=1, last_seq=2
+    )
+
+    assert mark_wishes([quoting], said(*texts), user="ana") == (quoting,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Always answer in Dutch.", "Antworte immer auf Deutsch.", "Réponds toujours en français."],
+)
+async def test_a_short_rule_after_a_question_stays_as_it_was_said(text: str) -> None:
+    texts = ("> Anything else?", text)
+
+    (rule,) = mark_wishes(await facts(*texts), said(*texts), user="ana")
+
+    assert rule.summary == text
+    assert "wish" in rule.tags
