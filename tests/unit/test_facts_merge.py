@@ -305,3 +305,18 @@ def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
 
     assert changes(new, known=known(old, *others[:10])).replaced
     assert not changes(new, known=known(old, *others)).replaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ich wohne in Berlin.", "“Ich wohne in Hamburg, und wo wohnst du?” – ganz woanders"),
+        ("My favourite colour is green.", "“Is your favourite colour green?” – no, blue"),
+        (
+            "Tenho dermatologista no dia 8, às 15h.",
+            "A clínica remarcou meu oftalmologista pro dia 22, às 10h.",
+        ),
+    ],
+)
+def test_words_that_say_little_alone_replace_no_fact_that_says_more(old: str, new: str) -> None:
+    assert changes(new, known=known(old)).replaced == {}

@@ -14,10 +14,13 @@ from remanence.languages.vocabulary import (
     vocabulary,
     vocabulary_of,
 )
+from remanence.observers.extractive.passage import is_answer
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
-from remanence.observers.learned.features import tag
+from remanence.observers.extractive.sentence_scores import is_dependent
+from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import score_of_end
+from remanence.observers.learned.score import scorer
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 HOME = "slot:home"
@@ -52,6 +55,7 @@ class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
     `text` is the summary without its speaker, and `words` are all of its words and signs.
+    `says_little` marks an answer to a question that it quotes, and words that depend on others.
     `names` are names in the order of the text, `owned` those after a word such as "my" at the
     beginning. `person` names whose home, favorite or other single value it is: empty for the user,
     None if there is no such value.
@@ -59,6 +63,7 @@ class _Meaning:
 
     speaker: str
     text: str
+    says_little: bool
     words: frozenset[str]
     bag: frozenset[str]
     owned: frozenset[str]
@@ -259,6 +264,8 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 def _is_other_value(new: Fact, old: Fact) -> bool:
     """Return whether a fact has another value than an earlier one for the same thing."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    if is_answer(mine.text):
+        return False  # The words of the question are not the user's.
     return _concern_one(new, old) and (
         (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
         or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
@@ -292,12 +299,14 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     """Return the learned score that a later statement ends an earlier one.
 
     It is minus infinity for statements of two people, for those that share no word of content or
-    differ in bare numbers alone, as of two gardens, and where one denies and each has words of its
-    own: "I don't drink alcohol" does not end "I drink coffee".
+    differ in bare numbers alone, as of two gardens, where one denies and each has words of its own:
+    "I don't drink alcohol" does not end "I drink coffee", and where the later one alone says little.
     """
     if not (later.made_by.startswith(STATEMENTS) and _concern_one(later, earlier)):
         return -inf
     one, other = _meaning(earlier.summary), _meaning(later.summary)
+    if other.says_little and not one.says_little:
+        return -inf
     shares_word = not all(map(str.isdigit, one.bag & other.bag))
     differs_in_numbers = all(map(str.isdigit, one.words ^ other.words))
     denies_other = one.is_negative != other.is_negative and _differ(one, other)
@@ -349,6 +358,7 @@ def _meaning(summary: str) -> _Meaning:
     return _Meaning(
         speaker=speaker.casefold(),
         text=whole,
+        says_little=is_answer(whole) or is_dependent(scorer().score(Line(whole, "user"))),
         words=frozenset(WORD.findall(whole.casefold())),
         bag=_all_terms(content),
         owned=owned - single if is_home else owned,

@@ -1,5 +1,6 @@
 """A clause of a message, with the scores of its sentence."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +23,7 @@ TOOL = "tool"
 ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
+_QUESTION_BEFORE = re.compile(rf"“[^\n]*?[{''.join(ASKS)}]” – ")
 _MAX_USUAL_WORDS = 5
 MAX_LABEL_WORDS = 16
 """Words of a label without which items say little, as those of an inner list, or the opposite:
@@ -42,6 +44,11 @@ class Quotation(NamedTuple):
     def before(self, answer: str) -> str:
         """Return an answer with the question before it."""
         return f"“{self.text}” – {answer}"
+
+
+def is_answer(text: str) -> bool:
+    """Return whether a text begins with the question that it answers, as `Quotation.before` has it."""
+    return bool(_QUESTION_BEFORE.match(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
