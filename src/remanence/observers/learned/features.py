@@ -12,7 +12,7 @@ Role = Literal["user", "assistant", "tool"]
 GRAM = 4
 GRAMS_UNSPACED = (1, 2, 3, 4)
 _MIN_WORD, _MAX_WORD = 2, 200
-_QUESTION = re.compile(r"[?？؟]")
+QUESTION = re.compile(r"[?？؟]")
 _CODE = re.compile(r"[\w.]\(|[{};<>]|\w/\w|\w_\w|^\s*[$#>]|\w\.\w{2,4}\b|`|=")
 QUOTE = re.compile(r"[\"“”«»„「」『』‘]|(?<!\w)'|'(?!\w)")
 _LIST = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
@@ -153,7 +153,7 @@ def _shared_traits(text: str, tokens: int) -> list[str]:
         f"tokens {level(tokens, 2, 3, 5, 8, 12, 18, 25)}": True,
         f"digits {level(len(_DIGIT.findall(text)), 1, 2, 4, 8)}": True,
         f"quotes {min(3, len(QUOTE.findall(text)))}": True,
-        "question": _QUESTION.search(text),
+        "question": QUESTION.search(text),
         "ends ?": last in ("?", "？", "؟"),
         "ends :": last in (":", "："),
         "code": _CODE.search(text),

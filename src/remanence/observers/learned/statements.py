@@ -7,7 +7,7 @@ score reads that too. The scores for notes do not: there a sentence counts alike
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from remanence.observers.learned.features import Line, features, symbol_of, tag
+from remanence.observers.learned.features import QUESTION, Line, features, symbol_of, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import Scorer, Scores
 from remanence.observers.learned.weights import load
@@ -47,7 +47,11 @@ def statement_scorer() -> Scorer:
 
 
 def statement_scores(line: Line) -> Scores:
-    """Return by how much each score of a line is above its cutoff."""
+    """Return by how much each score of a line is above its cutoff.
+
+    It does not matter what the line follows, unless that is a question.
+    """
     scorer = statement_scorer()
-    scores = scorer.score(line)
+    answers = line.reply_to is not None and QUESTION.search(line.reply_to.text)
+    scores = scorer.score(line if answers else line._replace(reply_to=None))
     return {head: scorer.over(scores, head) for head in scores}
