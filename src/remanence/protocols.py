@@ -276,8 +276,8 @@ class Tape(Protocol):
     async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
         """Return state, live segments and the newest messages of the raw tail in one read.
 
-        The tail is cut at its old end as soon as it holds more than *tail_tokens*; its newest
-        message is always there.
+        The tail is cut at its old end as soon as it holds more than *tail_tokens*, of which each
+        message counts for at most a quarter; its newest message is always there.
         """
 
     async def messages(

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
 from remanence.cli.verify import tail_problems
+from remanence.context.tail import PARTS, STAND_IN_TOKENS, fit_tail
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.clock import START
 from remanence.types import ToolCallPart
@@ -92,3 +93,43 @@ async def keep_budget(policy: Policy, turns: list[list[Message]]) -> None:
                 list(tail_problems(policy, snapshot.state, snapshot.tail, snapshot.segments)) == []
             )
         check_coverage(await chat.context(), snapshot.state, snapshot.segments)
+
+
+@settings(max_examples=5_000 if IS_LONG else 200)
+@given(
+    sizes=st.lists(
+        st.one_of(st.integers(1, 300), st.integers(300, 6_000), st.just(500_000)),
+        min_size=1,
+        max_size=60,
+    ),
+    budget=st.integers(2_000, 20_000),
+)
+def test_a_message_is_left_out_only_where_excerpts_of_a_quarter_leave_no_room_for_it(
+    sizes: list[int], budget: int
+) -> None:
+    """Each is counted as it is, or as a quarter of the room; what is shown fills a quarter."""
+    messages = [
+        Message.user("word" * size).replace(seq=seq, tokens=size)
+        for seq, size in enumerate(sizes, start=1)
+    ]
+    fitted = fit_tail(
+        messages,
+        first_seq=1,
+        last_sum_tokens=sum(sizes),
+        budget=budget,
+        keep_last=0,
+        count=lambda message: -(-len(message.text) // 4),
+    )
+    room = budget - min(STAND_IN_TOKENS, budget // 2)
+    part = room // PARTS
+    shown = {message.seq: message for message in fitted.messages}
+    named = {seq for gap in fitted.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+
+    whole = {seq for seq, message in shown.items() if message is messages[seq - 1]}
+    assert whole.isdisjoint(named)
+    assert whole | named == set(range(1, len(sizes) + 1))
+    assert sum(message.tokens for message in fitted.messages) <= budget
+    assert all(sizes[seq - 1] > part for seq in shown.keys() - whole)
+    if len(shown) < len(sizes):
+        assert sum(min(size, part) for size in sizes) > room
+        assert sum(min(sizes[seq - 1], part) for seq in shown) >= part

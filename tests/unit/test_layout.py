@@ -374,16 +374,16 @@ def test_stretches_that_no_try_could_observe_are_named_as_far_as_they_are_not_ra
 
 
 def test_short_results_that_are_not_shown_at_all_are_not_named_as_excerpts() -> None:
-    results = [result(seq, "r" * 1_000) for seq in range(1, 8)]
+    results = [result(seq, "r" * 1_000) for seq in range(1, 18)]
     policy = SMALL.replace(keep_last_tool_results=0, keep_last=0, heading="")
-    shot = snapshot(segment(1, 7), tail=results, active_seq=7)
+    shot = snapshot(segment(1, 17), tail=results, active_seq=17)
 
     context = built(shot, policy)
 
     first_raw = context.stats.first_raw_seq
     excerpts = [gap.first_seq for gap in context.omitted if gap.reason == "excerpt"]
-    assert 1 < first_raw <= 7
-    assert excerpts == list(range(first_raw, 8))
+    assert 1 < first_raw <= 17
+    assert excerpts == list(range(first_raw, 18))
 
 
 def test_system_text_leaves_an_eighth_of_the_context_for_messages_or_is_refused() -> None:

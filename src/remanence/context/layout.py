@@ -306,7 +306,9 @@ class Layout(NamedTuple):
             count=count,
         )
         first_shown = _first_seq(fitted.messages, state.last_seq + 1)
-        named = (gap for gap in shortened if gap.first_seq >= first_shown)
+        named = (
+            gap for gap in shortened if gap.first_seq >= first_shown and gap not in fitted.omitted
+        )
         forgotten = (
             Omitted(first_seq=message.seq, last_seq=message.seq, reason="forgotten")
             for message in fitted.messages

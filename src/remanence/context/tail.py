@@ -32,9 +32,9 @@ _STAND_IN_HEAD = (
 SHORT_CHARACTERS = 200
 """The length of an abridged result; shorter results are not changed."""
 
-STEPS = 4
-"""An overfull tail is cut in steps of a quarter of its budget, so that the cut does not move with
-every message."""
+PARTS = 4
+"""An overfull tail is cut in steps of a quarter of its room, and the excerpt of one message has
+three, two or one of these quarters, so that neither changes with every message."""
 
 
 class FittedTail(NamedTuple):
@@ -56,17 +56,26 @@ def fit_tail(
 ) -> FittedTail:
     """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
 
-    Whole runs are cut from the old end; the newest `keep_last` messages stay, as excerpts if
-    necessary, unless not even these fit. The newest run always stays, at least its last call.
+    A message of more than a quarter of the room becomes an excerpt first, as long as the whole tail
+    then fits. Otherwise whole runs are cut from the old end; the newest `keep_last` messages stay,
+    as excerpts if necessary, unless not even these fit. The newest run always stays, at least its
+    last call.
     """
     total = sum(message.tokens for message in messages)
-    if not messages or (messages[0].seq == first_seq and total <= budget):
+    is_whole = bool(messages) and messages[0].seq == first_seq
+    if not messages or (is_whole and total <= budget):
         return FittedTail("", tuple(messages), ())
     for_stand_in = min(STAND_IN_TOKENS, budget // 2)
     room = max(1, budget - for_stand_in)
-    left_out, kept = _cut(messages, last_sum_tokens, room, keep_last)
-    number, shown = _fit(kept, room, budget, count)
-    left_out, kept = (*left_out, *kept[:number]), kept[number:]
+    cap = _cap(messages, room) if is_whole else None
+    if cap is None:
+        left_out, kept, caps = _cut(messages, last_sum_tokens, room, keep_last)
+    else:
+        left_out, kept, caps = (), tuple(messages), [cap] * len(messages)
+    number, shown = 0, _with_excerpts(kept, caps, count)
+    if _tokens(shown) > budget:
+        number, shown = _fit(kept, room, budget, count)
+        left_out, kept = (*left_out, *kept[:number]), kept[number:]
     for_stand_in = min(for_stand_in, budget - _tokens(shown))
     stand_in, first_shown = _stand_in(left_out, for_stand_in, count)
     omitted: list[Omitted] = []
@@ -79,21 +88,57 @@ def fit_tail(
     return FittedTail(stand_in, shown, (*omitted, *_excerpts(shown, kept)))
 
 
+def _cap(messages: Sequence[Message], room: int) -> int | None:
+    """Return the most tokens of a message with which all fit *room*; None if a quarter is too much."""
+    part = max(1, room // PARTS)
+    caps = range((PARTS - 1) * part, 0, -part)
+    sizes = [message.tokens for message in messages]
+    return next((cap for cap in caps if sum(min(size, cap) for size in sizes) <= room), None)
+
+
 def _cut(
     messages: Sequence[Message], last_sum_tokens: int, room: int, keep_last: int
-) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Split so that the newer part fits *room*, at a place that only depends on the tape."""
-    step = max(1, room // STEPS)
-    cut_sum = -(-(last_sum_tokens - room) // step) * step
-    newest = messages[-1].seq
+) -> tuple[tuple[Message, ...], tuple[Message, ...], list[int]]:
+    """Split so that the newer part fits *room*, at a place that only depends on the tape.
+
+    A message counts for at most a quarter of the room, a run for a half. The places are those where
+    the tokens of the tape, counted from its beginning, pass a multiple of a quarter. Also returns
+    the most tokens of each message of the newer part.
+    """
+    part = max(1, room // PARTS)
     runs = list(groups(messages))
-    before = last_sum_tokens - sum(message.tokens for message in messages)
-    index = 0
-    while index < len(runs) - 1 and before < cut_sum and newest - runs[index][-1].seq >= keep_last:
-        before += sum(message.tokens for message in runs[index])
-        index += 1
-    left_out = tuple(message for run in runs[:index] for message in run)
-    return left_out, tuple(message for run in runs[index:] for message in run)
+    sizes = [min(sum(min(message.tokens, part) for message in run), 2 * part) for run in runs]
+    before = last_sum_tokens - _tokens(messages)
+    newest, rest, is_place, start = messages[-1].seq, sum(sizes), True, 0
+    while start < len(runs) - 1 and newest - runs[start][-1].seq >= keep_last:
+        if is_place and rest <= room:
+            break
+        passed = before // part
+        before += _tokens(runs[start])
+        is_place = before // part > passed
+        rest -= sizes[start]
+        start += 1
+    left_out = tuple(message for run in runs[:start] for message in run)
+    caps = [cap for run in runs[start:] for cap in _caps(run, part, 2 * part)]
+    kept = tuple(message for run in runs[start:] for message in run)
+    share = fair_share(map(min, (message.tokens for message in kept), caps), room)
+    return left_out, kept, [max(1, min(cap, share)) for cap in caps]
+
+
+def _caps(run: Sequence[Message], cap: int, room: int) -> list[int]:
+    """Return the most tokens of each message of a run, with which it has *room* at most."""
+    share = fair_share([min(message.tokens, cap) for message in run], room)
+    return [min(cap, share)] * len(run)
+
+
+def _with_excerpts(
+    messages: Sequence[Message], caps: Sequence[int], count: Callable[[Message], int]
+) -> tuple[Message, ...]:
+    """Cut the middle of each message that exceeds its cap."""
+    return tuple(
+        message if message.tokens <= cap else _excerpt(message, cap, count)
+        for message, cap in zip(messages, caps, strict=True)
+    )
 
 
 def _stand_in(
@@ -202,9 +247,7 @@ def _shrunk(
 ) -> tuple[Message, ...]:
     """Cut the middle of the largest messages until all fit *room*, if that is enough."""
     cap = max(1, fair_share([message.tokens for message in messages], room))
-    return tuple(
-        message if message.tokens <= cap else _excerpt(message, cap, count) for message in messages
-    )
+    return _with_excerpts(messages, [cap] * len(messages), count)
 
 
 def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitted, ...]:

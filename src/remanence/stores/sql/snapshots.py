@@ -76,4 +76,4 @@ def _tail(
 
 def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
     """Return the newest messages that fit, and at least the last one."""
-    return tape.within(reversed(messages), max_tokens)[::-1]
+    return tape.within_tail(reversed(messages), max_tokens)[::-1]

@@ -1,8 +1,9 @@
 """The tape: messages of a conversation under gapless numbers, and their token sums."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import LiteralString, NamedTuple
 
 from remanence.clock import Clock
@@ -18,7 +19,7 @@ from remanence.stores.rows import (
     encode_time,
 )
 from remanence.stores.sql import turns
-from remanence.stores.sql.connection import Connection, Cursor
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, MemoryState, Message, Owner, TapeVersion
 
 _SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S608 - a constant
@@ -206,7 +207,9 @@ def messages(
         _SELECT + OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, NO_LIMIT if limit is None else limit),
     )
-    return _read(rows, max_tokens)
+    first = _within(map(MESSAGES.decode, rows), max_tokens)
+    rows.close()
+    return first
 
 
 def tail(
@@ -216,22 +219,34 @@ def tail(
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND seq >= ? ORDER BY seq DESC", (key, tail_seq)
     )
-    return _read(rows, max_tokens)[::-1]
-
-
-def _read(rows: Cursor, max_tokens: int | None) -> tuple[Message, ...]:
-    """Return the first messages that fit; later rows are not read."""
-    first = within(map(MESSAGES.decode, rows), max_tokens)
+    newest = within_tail(map(MESSAGES.decode, rows), max_tokens)
     rows.close()
-    return first
+    return newest[::-1]
 
 
-def within(messages: Iterable[Message], max_tokens: int | None) -> tuple[Message, ...]:
-    """Return the first messages of at most *max_tokens* together, and at least one."""
+def within_tail(messages: Iterable[Message], max_tokens: int) -> tuple[Message, ...]:
+    """Return the first messages that fit, and at least one.
+
+    Each counts for at most a quarter of *max_tokens*, so that one that is huge does not hide all
+    before it.
+    """
+    most = max(1, max_tokens)
+    return _within(messages, 4 * max_tokens, lambda message: min(4 * message.tokens, most))
+
+
+def _within(
+    messages: Iterable[Message],
+    max_tokens: int | None,
+    size: Callable[[Message], int] = attrgetter("tokens"),
+) -> tuple[Message, ...]:
+    """Return the first messages of at most *max_tokens* together, and at least one.
+
+    Later ones are not read.
+    """
     selected: list[Message] = []
     tokens = 0
     for message in messages:
-        tokens += message.tokens
+        tokens += size(message)
         if selected and max_tokens is not None and tokens > max_tokens:
             break
         selected.append(message)

@@ -81,18 +81,37 @@ class ReadingContract(Handles):
 
     @pytest.mark.parametrize(
         ("tail_tokens", "seqs"),
-        [(1_000, [3, 4, 5, 6]), (40, [3, 4, 5, 6]), (39, [4, 5, 6]), (10, [6]), (0, [6])],
+        [
+            (1_000, [*range(3, 11)]),
+            (80, [*range(3, 11)]),
+            (79, [*range(4, 11)]),
+            (50, [*range(6, 11)]),
+            (40, [*range(7, 11)]),
+            (0, [10]),
+        ],
     )
     async def test_the_tail_is_cut_at_its_old_end(
         self, store: Store, tail_tokens: int, seqs: list[int]
     ) -> None:
-        state = await observe_ranges(store, [(1, 2), (3, 6)])
+        state = await observe_ranges(store, [(1, 2), (3, 10)])
         await store.activate(state, active_seq=2, tail_seq=3, at=state.created_at)
 
         snapshot = await store.snapshot(REF, tail_tokens=tail_tokens)
 
         assert snapshot is not None
         assert [message.seq for message in snapshot.tail] == seqs
+
+    @pytest.mark.parametrize(("tail_tokens", "first_seq"), [(40, 1), (39, 2), (8, 2)])
+    async def test_a_huge_message_counts_for_a_quarter_of_the_tail(
+        self, store: Store, tail_tokens: int, first_seq: int
+    ) -> None:
+        sizes = (10, 10, 1_000, 5, 5)
+        await store.append(REF, [user(f"{n}", tokens=n) for n in sizes], user="ana")
+
+        snapshot = await store.snapshot(REF, tail_tokens=tail_tokens)
+
+        assert snapshot is not None
+        assert snapshot.tail[0].seq == first_seq
 
     async def test_messages_of_no_tokens_cost_nothing_of_the_tail(self, store: Store) -> None:
         await store.append(REF, [user(f"{n}", tokens=0) for n in range(5)], user="ana")
