@@ -23,14 +23,17 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
             run, called = [message], set()
             continue
         answered = {result.call_id for result in message.tool_results} & open_ids
-        is_of_turn = message.role == "assistant" and open_ids and open_ids == called
+        # Sets are changed in place, and open calls are some of those called: no step takes longer
+        # the more calls a run has.
+        is_of_turn = message.role == "assistant" and open_ids and len(open_ids) == len(called)
         if not answered and (not is_of_turn or calls & called):
             if run:
                 yield tuple(run)
             run = []
             called, open_ids = set(), set()
         called |= calls
-        open_ids = (open_ids | calls) - answered
+        open_ids |= calls
+        open_ids -= answered
         run.append(message)
     if run:
         yield tuple(run)
