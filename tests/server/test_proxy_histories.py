@@ -537,6 +537,50 @@ def called(path: str, id_: str, result: str) -> list[dict[str, Any]]:
     return [assistant([use]), {"role": "user", "content": [block]}]
 
 
+@pytest.mark.parametrize("ends", ["whole", "in two requests"])
+async def test_results_of_a_round_are_on_one_tape_in_the_form_of_any_api(
+    proxy: Client, upstream: ModelServer, memory: Memory, ends: str
+) -> None:
+    """Chat Completions has a message for each result, Anthropic one for all of them."""
+    histories: dict[str, list[dict[str, Any]]] = {path: [] for path in (CHAT, MESSAGES, RESPONSES)}
+    for number in range(12):
+        ids = [f"call{number}-{each}" for each in range(2)]
+        rounds = {path: round_of(path, ids) for path in histories}
+        path = [*histories][number % 3]
+        for form, history in histories.items():
+            history += [user(LONG.format(number) * 2), *rounds[form]]
+        if ends == "in two requests" and path == CHAT:
+            await ask(proxy, path, histories[path][:-1])  # which is refused
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, path, histories[path])
+        for history in histories.values():
+            history.append(assistant(f"Noted {number}."))
+        await observe(memory)
+
+    (tape,) = (await tapes(memory)).values()
+    assert [text for text in tape if text.startswith("assistant: Noted")] == [
+        f"assistant: Noted {number}." for number in range(12)
+    ]
+    assert str(tape).count("[result] open") == 24
+    sent = upstream.received[-1].body["input"]
+    own = [one for one in sent if one in histories[RESPONSES]]
+    assert len(sent) < 30
+    assert len(own) >= len(sent) - 2, "but for the notes and the newest question"
+
+
+def round_of(path: str, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Parallel calls and their results, in the form of an API."""
+    pairs = [called(path, id_, "open") for id_ in ids]
+    if path == RESPONSES:
+        return [call for call, _ in pairs] + [result for _, result in pairs]
+    if path == CHAT:
+        calls = [one for call, _ in pairs for one in call["tool_calls"]]
+        return [{**assistant(None), "tool_calls": calls}, *(result for _, result in pairs)]
+    uses = [one for call, _ in pairs for one in call["content"]]
+    results = [one for _, result in pairs for one in result["content"]]
+    return [assistant(uses), {"role": "user", "content": results}]
+
+
 async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
+from remanence.server.proxy.identity import are_one
 from remanence.types import Message
 from remanence.wire.json_value import JsonObject
 from remanence.wire.message_rules import is_empty, storable
@@ -77,7 +78,7 @@ def is_reference(one: JsonObject) -> bool:
 def read_units(
     api: ProxiedAPI, objects: Sequence[JsonObject], items: Mapping[str, JsonObject] | None = None
 ) -> list[Unit]:
-    """Read a conversation: no message is empty or a prompt, no two successive ones are answers.
+    """Read a conversation: no message is empty or a prompt, and successive ones are joined.
 
     References to *items*, by id, are read as these.
 
@@ -90,7 +91,7 @@ def read_units(
         # A prompt is never noted, and clients move it and change it with each request.
         is_prompt = meant.get("role") in PROMPT_ROLES
         units.append(Unit(_EMPTY if is_prompt else api.read(_storable(meant)), (one,)))
-    return _join_answers(_without_empty(units))
+    return _join(_without_empty(units))
 
 
 def _storable(value: Any) -> Any:  # JSON of any kind
@@ -122,11 +123,11 @@ def _without_empty(units: Sequence[Unit]) -> list[Unit]:
     return whole
 
 
-def _join_answers(units: Sequence[Unit]) -> list[Unit]:
-    """Return units with successive answers as one, as most providers take them."""
+def _join(units: Sequence[Unit]) -> list[Unit]:
+    """Return units with successive answers as one, and with the results of a round as one."""
     joined: list[Unit] = []
     for message, objects in units:
-        if joined and joined[-1].message.role == message.role == "assistant":
+        if joined and are_one(joined[-1].message, message):
             before, first = joined.pop()
             content = (*before.content, *message.content)
             joined.append(Unit(message.replace(content=content), (*first, *objects)))

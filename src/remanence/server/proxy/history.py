@@ -67,7 +67,7 @@ class Stored:
 
 
 class _Tape(NamedTuple):
-    """A tape and its newest messages, with successive answers as one."""
+    """A tape and its newest messages, as histories have them."""
 
     conversation: Conversation
     version: TapeVersion
@@ -125,7 +125,7 @@ class Histories:
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
 
-        No two successive *messages* are answers. If they are not *whole*, an answer at their end
+        Successive *messages* are joined. If they are not *whole*, an answer at their end
         waits until the model has ended it. With *question* they are it and its answer.
 
         Raises:
@@ -247,7 +247,7 @@ async def _read_end(branch: Branch) -> _Tape:
     last_seq = state.last_seq
     first = max(0, last_seq - _OVERLAP - 1)
     end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
-    # The first one may be the rest of an answer.
+    # The first one may be the rest of one.
     return _Tape(conversation, state.tape_version, last_seq, end[1:] if first else end)
 
 
@@ -431,7 +431,7 @@ async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
 
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
-    """Return the next messages of a tape, with successive answers as one, and no part of one."""
+    """Return the next messages of a tape, as histories have them, and no part of one."""
     read = await tape.conversation.messages(after=after, limit=limit)
     joined = join(read)
     is_cut = len(joined) > 1 and read[-1].seq < tape.last_seq

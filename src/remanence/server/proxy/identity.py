@@ -62,7 +62,7 @@ def is_same(stored: Message, resent: Message) -> bool:
         keys = _keys(resent.content)
         kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
         is_rest = bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
-        return is_rest or is_shortened(stored, resent)
+        return is_rest or is_shortened(stored, resent) or bool(rest_of(stored, resent))
     if calls := {call.id for call in resent.tool_calls}:
         is_part = calls <= {call.id for call in stored.tool_calls}
     else:
@@ -85,11 +85,14 @@ def is_shortened(stored: Message, resent: Message) -> bool:
 
 
 def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
-    """Return the parts with which an answer goes on after the stored one; none if it does not."""
+    """Return the parts with which an answer goes on after the stored one; none if it does not.
+
+    Results of a round go on with those of further calls.
+    """
     text = said = _text(stored.content)
     others = [key for key in _keys(stored.content) if key[0] != "text"]
-    is_answer = stored.role == resent.role == "assistant" and stored.kind != "forgotten"
-    if not is_answer or is_equal(stored, resent) or not (said or others):
+    goes_on = are_one(stored, resent) and stored.kind != "forgotten"
+    if not goes_on or is_equal(stored, resent) or not (said or others):
         return ()
     rest: list[Part] = []
     for part in resent.content:
@@ -108,16 +111,24 @@ def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
     return tuple(rest) if is_whole and _inside_keys(rest) else ()
 
 
-def join(messages: Sequence[Message]) -> list[Message]:
-    """Return messages as histories have them: without prompts, successive answers as one.
+def are_one(before: Message, message: Message) -> bool:
+    """Return whether two successive messages count as one: answers, or results of tools.
 
-    Such an answer has the seq and the id of the last of them.
+    APIs differ in that: Chat Completions has a message for each result, Anthropic one for all.
+    """
+    return before.role == message.role and message.role in ("assistant", "tool")
+
+
+def join(messages: Sequence[Message]) -> list[Message]:
+    """Return messages as histories have them: without prompts, and those that are one as one.
+
+    It has the seq and the id of the last of them.
     """
     joined: list[Message] = []
     for message in messages:
         if message.role == "system":
             continue
-        if joined and joined[-1].role == message.role == "assistant":
+        if joined and are_one(joined[-1], message):
             before = joined.pop()
             kind = "forgotten" if before.kind == "forgotten" else message.kind
             content = (*before.content, *message.content)

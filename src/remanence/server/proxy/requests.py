@@ -16,7 +16,7 @@ from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory
-from remanence.server.proxy.identity import chain
+from remanence.server.proxy.identity import are_one, chain
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import Message, TapeVersion
@@ -211,10 +211,14 @@ class Requests:
         _check_pairs([*(unit.message for unit in own), *messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
+        cut_indices = {
+            index
+            for message, index in zip(messages, indices, strict=True)
+            if any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
+        }
         shown_index = -1
         for message, index in zip(messages, indices, strict=True):
-            is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-            if index < 0 or is_cut:
+            if index < 0 or index in cut_indices:
                 tail += api.render(message)
             elif index != shown_index:
                 shown, shown_index = [*units[index].objects], index
@@ -261,11 +265,12 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
     Those before the beginning of the history are below 0.
     """
     indices: list[int] = []
-    index, later = length, ""
+    index = length
+    later: Message | None = None
     for message in reversed(messages):
-        index -= not message.role == later == "assistant"
+        index -= not (later and are_one(message, later))
         indices.append(index)
-        later = message.role
+        later = message
     return indices[::-1]
 
 
