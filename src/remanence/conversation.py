@@ -26,6 +26,7 @@ from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
 from remanence.errors import (
     ConversationErased,
+    ConversationGrown,
     ConversationNotFound,
     InvalidArgument,
     InvalidMessage,
@@ -152,6 +153,7 @@ class Conversation:
         turn: str | None = None,
         version: TapeVersion | None = None,
         as_one: bool = False,
+        last_seq: int | None = None,
     ) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -165,12 +167,15 @@ class Conversation:
             version: the `tape_version` of the state that they go on from; where the conversation
                 was deleted, or made to forget, since, they are refused.
             as_one: refuse them where some are on the tape and others are not.
+            last_seq: where the tape must end, 0 for an empty one; where another process appended
+                since it was read, they are refused.
 
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
             TurnTaken: *turn* is over: the conversation was deleted, or another process goes on.
             ConversationErased: the tape is another than *version*.
+            ConversationGrown: the tape does not end at *last_seq*.
             WrongUser: the conversation is another user's.
             StoreError: the database refused. In each case nothing was written.
         """
@@ -178,6 +183,7 @@ class Conversation:
         require_text(turn=turn, optional=True)
         require_one_of(TapeVersion, version=version, optional=True)
         require_one_of(bool, as_one=as_one)
+        require_count(last_seq=last_seq, optional=True)
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
@@ -193,6 +199,7 @@ class Conversation:
                 any_user=self.user is None and self._runtime.all_users,
                 version=version,
                 as_one=as_one,
+                last_seq=last_seq,
             )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at
@@ -608,27 +615,29 @@ class Conversation:
             version: the `tape_version` that this conversation must still have.
 
         Raises:
-            InvalidArgument: there is no such message, or the new conversation has messages already.
+            InvalidArgument: there is no such message.
+            ConversationGrown: the new conversation has messages already.
             ConversationErased: the tape is another than *version*.
             WrongUser: the conversation is another user's.
         """
         require_count(last_seq=last_seq)
         require_one_of(TapeVersion, version=version, optional=True)
         ref = self.sibling(id).ref
-        state = await self.state()
-        if not 1 <= last_seq <= state.last_seq:
-            raise InvalidArgument(
-                f"last_seq={last_seq} is not on the tape of conversation {self.id!r}, which ends "
-                f"at {state.last_seq}"
-            )
-        if version not in (None, state.tape_version):
-            raise ConversationErased(self.id)
-        forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
-        if forked is None:
-            raise InvalidArgument(
-                f"conversation {id!r} exists, or {self.id!r} changed meanwhile: take another id, "
-                "or try again"
-            )
+        forked = None
+        while forked is None:  # as long as the source changes in between
+            state = await self.state()
+            if version not in (None, state.tape_version):
+                raise ConversationErased(self.id)
+            if not 1 <= last_seq <= state.last_seq:
+                raise InvalidArgument(
+                    f"last_seq={last_seq} is not on the tape of conversation {self.id!r}, which "
+                    f"ends at {state.last_seq}"
+                )
+            forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
+            if forked is None and await self._store.state(ref) is not None:
+                raise ConversationGrown(
+                    f"conversation {id!r} has messages already: take another id"
+                )
         self._runtime.engine.signal(ref)
         if self._runtime.indexer is not None:
             self._runtime.indexer.signal()

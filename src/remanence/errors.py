@@ -9,6 +9,7 @@ RemanenceError
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
 │   └── InvalidSetting        one setting with an impossible value
 ├── InvalidArgument           a value that a method cannot take (also a TypeError and a ValueError)
+│   └── ConversationGrown     the conversation has messages that it was not to have
 ├── NotOpen                   Memory.open(...) was not awaited or entered (also an AttributeError)
 ├── ContextOverflow           system text and newest message exceed the model's window
 ├── ConversationNotFound      (also a LookupError)
@@ -59,6 +60,10 @@ class InvalidSetting(InvalidPolicy):
 
 class InvalidArgument(RemanenceError, TypeError, ValueError):
     """A value that a method does not accept; nothing was read or written."""
+
+
+class ConversationGrown(InvalidArgument):
+    """A conversation has messages that it was not to have; nothing was written."""
 
 
 class NotOpen(RemanenceError, AttributeError):

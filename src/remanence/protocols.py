@@ -251,6 +251,7 @@ class Tape(Protocol):
         any_user: bool = False,
         version: TapeVersion | None = None,
         as_one: bool = False,
+        last_seq: int | None = None,
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -266,6 +267,7 @@ class Tape(Protocol):
             TurnTaken: *turn* is named and does not own the conversation's turn.
             ConversationErased: the tape is another than *version*: it was deleted, or made to
                 forget, since its state was read.
+            ConversationGrown: *last_seq* is named, and the tape does not end there.
             WrongUser: the conversation belongs to a user, and *user* is another one, or none
                 without *any_user*.
             StoreUnavailable: nothing was written.

@@ -1,9 +1,15 @@
 """Forks of conversations: they go on with the same notes, and belong to the same user."""
 
+import asyncio
+
 import pytest
 
-from remanence import Memory, Message
+from remanence import Memory, Message, Policy, Settings
+from remanence.background import Background
 from remanence.errors import InvalidArgument, WrongUser
+from remanence.opening import assemble
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock
 
 MESSAGES = (
     Message.user("I fly to Lisbon on 2026-05-08 with LH 454.", id="m1"),
@@ -45,5 +51,26 @@ async def test_a_fork_is_a_new_conversation() -> None:
         chat = memory.conversation("trip", user="ana")
         await chat.append(*MESSAGES)
 
-        with pytest.raises(InvalidArgument, match="conversation 'trip' exists"):
+        with pytest.raises(InvalidArgument, match="conversation 'trip' has messages already"):
             await chat.fork("trip", last_seq=1)
+
+
+async def test_a_fork_whose_source_forgets_meanwhile_has_the_tombstone() -> None:
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=Policy(), clock=clock, background=background
+        )
+        chat = Memory(runtime).conversation("trip", user="ana")
+        first, *_ = await chat.append(*MESSAGES)
+        gate = store.hold("fork")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(chat.fork("trip-2", last_seq=2))
+            await asyncio.wait_for(gate.reached.wait(), 5)
+            await chat.forget(first.id or "")
+            gate.opened.set()
+        kinds = [message.kind for message in await chat.sibling("trip-2").messages()]
+    await store.close()
+
+    assert kinds == ["forgotten", "message"]

@@ -296,6 +296,49 @@ async def test_an_answer_is_not_stored_where_its_question_is_erased_while_it_is_
     assert "an answer was not stored: ConversationErased" in caplog.text
 
 
+@pytest.mark.parametrize("held", ["append", "fork"])
+async def test_processes_that_begin_tapes_at_once_keep_their_histories_apart(
+    upstream: ModelServer, held: str
+) -> None:
+    """Two servers on one database: one is held after its plan, while the other one goes on."""
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    headers = {"x-remanence-conversation": "trip"}
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+        )
+        memory = Memory(runtime)
+        async with (
+            served(create_app(memory, openai_url=upstream.url)) as left,
+            served(create_app(memory, openai_url=upstream.url)) as right,
+        ):
+            begin = ("Gate?", "B42.") if held == "fork" else ()
+            if begin:
+                upstream.script(Reply("B42."), Reply("14C."))
+                for texts in (begin[:1], (*begin, "Seat?")):
+                    await left.http.post(CHAT, json=body_of(CHAT, *texts), headers=headers)
+            tools = {"tools": [{"type": "function", "function": {"name": "find"}}]}
+            bodies = [body_of(CHAT, *begin, text) | tools for text in ("one", "two")]
+            gate = store.hold(held)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(left.http.post(CHAT, json=bodies[0], headers=headers))
+                await asyncio.wait_for(gate.reached.wait(), 5)
+                await right.http.post(CHAT, json=bodies[1], headers=headers)
+                gate.opened.set()
+        tapes = [
+            [message.text for message in await conversation.messages()]
+            for conversation in await conversations(memory, "trip")
+        ]
+    await store.close()
+
+    assert [[text for text in tape if text in ("one", "two")] for tape in tapes[-2:]] == [
+        ["two"],
+        ["one"],
+    ]
+    assert all(len(tape) % 2 == 0 for tape in tapes), "each question has its answer"
+
+
 async def connect(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     url = client.http.base_url
     return await asyncio.open_connection(url.host, url.port)

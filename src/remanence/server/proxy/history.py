@@ -6,12 +6,13 @@ message is on the tape once, and a history that was edited never continues the t
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
-from remanence.errors import ConversationErased
+from remanence.errors import ConversationErased, ConversationGrown
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
@@ -135,27 +136,48 @@ class Histories:
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
-            ids = list(chain(messages))
-            if question is not None:
-                await _require_unerased(question)  # the answer may go to a branch
-            match = await self._match(name, messages, ids, branch=branch, question=question)
-            tape, done, not_on_tape = match
-            waits = not whole and messages[-1].role == "assistant"
-            length = max(done, len(messages) - waits)
-            new = [] if waits and done == len(messages) else _missing(match, messages[:length])
-            version = _version_of(tape.conversation, question) or tape.version
-            appended = await tape.conversation.append(
-                *new, version=version if version.key else None
-            )
-            if not version.key:  # it has just begun
-                version = TapeVersion((await tape.conversation.state()).key, erasures=0)
-            last_id = (new[-1].id or "") if new else tape.last_id
-            last_seq = appended[-1].seq if appended else tape.last_seq
-            ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
-            for end, end_id, end_seq in ends:
-                if end:
-                    place = _Place(tape.conversation.id, end_id, end_seq, not_on_tape)
-                    self._places[name, ids[end - 1]] = place
+            while True:
+                if question is not None:
+                    await _require_unerased(question)  # the answer may go to a branch
+                with suppress(ConversationGrown, ConversationErased):  # another process was faster
+                    return await self._absorb(
+                        name, messages, branch=branch, whole=whole, question=question
+                    )
+
+    async def _absorb(
+        self,
+        name: Name,
+        messages: Sequence[Message],
+        *,
+        branch: bool,
+        whole: bool,
+        question: Stored | None,
+    ) -> Stored:
+        """Match and append.
+
+        Raises:
+            ConversationGrown: the tape, or the name of a new one, changed in between.
+            ConversationErased: the same.
+        """
+        ids = list(chain(messages))
+        match = await self._match(name, messages, ids, branch=branch, question=question)
+        tape, done, not_on_tape = match
+        waits = not whole and messages[-1].role == "assistant"
+        length = max(done, len(messages) - waits)
+        new = [] if waits and done == len(messages) else _missing(match, messages[:length])
+        version = _version_of(tape.conversation, question) or tape.version
+        appended = await tape.conversation.append(
+            *new, version=version if version.key else None, last_seq=tape.last_seq
+        )
+        if not version.key:  # it has just begun
+            version = TapeVersion((await tape.conversation.state()).key, erasures=0)
+        last_id = (new[-1].id or "") if new else tape.last_id
+        last_seq = appended[-1].seq if appended else tape.last_seq
+        ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
+        for end, end_id, end_seq in ends:
+            if end:
+                place = _Place(tape.conversation.id, end_id, end_seq, not_on_tape)
+                self._places[name, ids[end - 1]] = place
         return Stored(
             conversation=tape.conversation,
             last_seq=last_seq,
@@ -194,7 +216,7 @@ class Histories:
         if shared:
             id_ = empty.conversation.id
             source = shared.tape.conversation
-            version = _version_of(source, question)
+            version = _version_of(source, question) or shared.tape.version
             await source.fork(id_, last_seq=shared.last_seq, version=version)
             return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
         if tapes and not branch:
@@ -246,7 +268,7 @@ async def _read_end(branch: Branch) -> _Tape:
     conversation, state = branch
     last_seq = state.last_seq
     first = max(0, last_seq - _OVERLAP - 1)
-    end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
+    end = join(await conversation.messages(after=first, limit=last_seq - first) if last_seq else ())
     # The first one may be the rest of one.
     return _Tape(conversation, state.tape_version, last_seq, end[1:] if first else end)
 

@@ -104,6 +104,7 @@ class SQLStore(ABC):
         any_user: bool = False,
         version: TapeVersion | None = None,
         as_one: bool = False,
+        last_seq: int | None = None,
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
@@ -119,6 +120,7 @@ class SQLStore(ABC):
                 any_user=any_user,
                 version=version,
                 as_one=as_one,
+                last_seq=last_seq,
             )
             self._index(connection, written.conversation, unindexed=written.unindexed)
             return written

@@ -7,7 +7,13 @@ from operator import attrgetter
 from typing import LiteralString, NamedTuple
 
 from remanence.clock import Clock
-from remanence.errors import ConversationErased, DuplicateMessage, InvalidMessage, WrongUser
+from remanence.errors import (
+    ConversationErased,
+    ConversationGrown,
+    DuplicateMessage,
+    InvalidMessage,
+    WrongUser,
+)
 from remanence.stores.rows import (
     MESSAGES,
     NO_LIMIT,
@@ -83,6 +89,7 @@ def append(
     any_user: bool = False,
     version: TapeVersion | None = None,
     as_one: bool = False,
+    last_seq: int | None = None,
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
     connection.lock(ref)
@@ -92,6 +99,10 @@ def append(
         _require_version(connection, ref, version)
     row = _state(connection, ref, now, user=user, any_user=any_user)
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
+    if last_seq not in (None, seq):
+        raise ConversationGrown(
+            f"conversation {ref.id!r} ends at message {seq}, not at {last_seq}: read it again"
+        )
     places: list[int | Message] = []
     for item in entries:
         message = item.message

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
+from remanence.errors import ConversationGrown, DuplicateMessage, InvalidMessage, WrongUser
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles, OpenStore
 from remanence.testing.store_contract.samples import REF, tape, user, users
@@ -90,6 +90,23 @@ class TapeContract(Handles):
         for number in range(1, 6):
             appended = await store.append(REF, [user("x")], user=None)
             assert [message.seq for message in appended.messages] == [number]
+
+    async def test_an_append_to_a_tape_that_another_process_went_on_with_writes_nothing(
+        self, store: Store, other: Store
+    ) -> None:
+        await store.append(REF, [user("x")], user="ana", last_seq=0)
+        await other.append(REF, [user("y")], user="ana", last_seq=1)
+
+        for last_seq in (0, 1, 3):
+            with pytest.raises(ConversationGrown, match="ends at message 2"):
+                await store.append(REF, [user("z", id="z")], user="ana", last_seq=last_seq)
+        with pytest.raises(ConversationGrown):
+            await store.append(ConversationRef("t1", "new"), [user("z")], user=None, last_seq=1)
+
+        assert await store.state(ConversationRef("t1", "new")) is None
+        await store.append(REF, [user("z", id="z")], user="ana", last_seq=2)
+        texts = [message.text for message in await store.messages(REF, after=0, limit=None)]
+        assert texts == ["x", "y", "z"]
 
     async def test_conversations_are_numbered_apart(self, store: Store) -> None:
         refs = [ConversationRef("t1", "a"), ConversationRef("t1", "b"), ConversationRef("t2", "a")]
