@@ -74,3 +74,20 @@ async def test_a_fork_whose_source_forgets_meanwhile_has_the_tombstone() -> None
     await store.close()
 
     assert kinds == ["forgotten", "message"]
+
+
+async def test_a_fork_shows_the_facts_of_its_source_until_that_is_deleted() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(*MESSAGES)
+        await memory.facts.save("Lives in Porto.", user="ana", conversation="trip")
+        await chat.fork("trip-2", last_seq=3)
+        fork = chat.sibling("trip-2")
+        shown = str((await fork.context()).system)
+        (begun, *_) = await fork.log()
+        await chat.delete()
+        left = str((await fork.context()).system)
+
+        assert ("Porto" in shown, "Porto" in left) == (True, False)
+        assert "'trip'" in begun.detail
+        assert len(await fork.messages()) == 3
