@@ -446,6 +446,20 @@ async def test_a_newest_message_that_was_edited_to_a_part_of_itself_makes_a_bran
     }
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_request_that_the_provider_refused_is_on_the_tape_once_when_it_is_sent_again(
+    proxy: Client, upstream: ModelServer, memory: Memory, status: int
+) -> None:
+    upstream.script(Fail(status), Reply("Pier 3."))
+    refused = await ask(proxy, CHAT, [user("Which pier?")])
+    unanswered = await tapes(memory)
+    await ask(proxy, CHAT, [user("Which pier?")])
+
+    assert refused.status_code == status
+    assert unanswered == {"trip": ["user: Which pier?"]}
+    assert await tapes(memory) == {"trip": ["user: Which pier?", "assistant: Pier 3."]}
+
+
 async def test_a_history_with_words_that_a_tape_ends_with_does_not_continue_it(
     memory: Memory, upstream: ModelServer
 ) -> None:
