@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import json
+import re
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
@@ -87,12 +88,14 @@ async def test_a_request_is_bounded_for_the_model_that_it_names(upstream: ModelS
     history.append({"role": "user", "content": "Which pier?"})
     async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
         app = create_app(memory, openai_url=upstream.url)
+        omitted = {}
         async with served(app) as proxy, openai_client(proxy) as client:
             for model in ("gpt-4o", "gpt-4.1", "a-model-of-our-own"):
                 upstream.script(Reply("Pier 3."))
-                await client.chat.completions.create(
+                response = await client.chat.completions.with_raw_response.create(
                     model=model, messages=history, extra_headers=NAMED
                 )
+                omitted[model] = response.headers.get("x-remanence-omitted")
         *_, branch = await memory.conversations()
         conversation = memory.conversation(branch.ref.id, tenant=branch.ref.tenant)
         tokens = {
@@ -106,6 +109,8 @@ async def test_a_request_is_bounded_for_the_model_that_it_names(upstream: ModelS
     assert 115_200 < tokens["a-model-of-our-own"] <= 180_000, "as the policy's model"
     assert large == len(history)
     assert small < unknown < large
+    assert omitted["gpt-4.1"] is None
+    assert re.fullmatch(r"1-\d+ over_budget(, \d+-\d+ \w+)*", omitted["gpt-4o"] or "")
 
 
 @pytest.mark.parametrize("stream", [False, True])

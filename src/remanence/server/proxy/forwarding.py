@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import httpx2
@@ -21,7 +22,7 @@ from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
-from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
+from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, OMITTED, USER
 from remanence.server.proxy.requests import Prepared, Requests, Turn
 from remanence.wire.json_value import JsonObject
 
@@ -39,6 +40,7 @@ _KEPT: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100
 _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
+_MAX_GAPS: Final = 20
 _NOT_RETURNED: Final = _HOP | {"date"}  # the server adds its own
 _NOT_SENT: Final = _HOP | {
     "host",
@@ -265,6 +267,9 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
     about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
     if prepared.turn is not None:
         about = {MEMORY: "on", CONVERSATION: prepared.turn.stored.conversation.id}
+    if prepared.omitted:
+        gaps = (f"{gap.first_seq}-{gap.last_seq} {gap.reason}" for gap in prepared.omitted)
+        about[OMITTED] = ", ".join(islice(gaps, _MAX_GAPS))
     theirs = received.headers.raw
     kept = [(name, value) for name, value in theirs if name.decode().lower() not in _NOT_RETURNED]
     own = [

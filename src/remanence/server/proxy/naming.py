@@ -12,6 +12,7 @@ from remanence.wire.json_value import JsonObject, read_object
 CONVERSATION: Final = "x-remanence-conversation"
 USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
+OMITTED: Final = "x-remanence-omitted"
 CREDENTIALS: Final = ("authorization", "x-api-key")
 
 _CLAUDE_CODE_HEADER: Final = "x-claude-code-session-id"

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from remanence import telemetry
-from remanence.context.context import Context
+from remanence.context.context import Context, Omitted
 from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
@@ -57,10 +57,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request to be sent on; without a turn it is as the client sent it, for a reason."""
+    """A request to be sent on; without a turn it is as the client sent it, for a reason.
+
+    *omitted* are messages of the tape of which neither it nor its notes have all.
+    """
 
     content: bytes
     turn: Turn | None = None
+    omitted: Sequence[Omitted] = ()
     reason: str = ""
 
 
@@ -173,6 +177,7 @@ class Requests:
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
             turn=Turn(api=api, name=name, messages=messages, stored=stored),
+            omitted=() if rewritten is None else context.omitted,
         )
 
     def _rewrite(
