@@ -112,17 +112,18 @@ def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("remanence")]
 
 
-@pytest.mark.parametrize("seen", ["remanence-writer", "remanence-reader", "remanence"])
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 13, 50, 500])
 async def test_an_opening_that_is_cancelled_half_way_leaves_no_thread_and_no_task(
-    tmp_path: Path, seen: str
+    tmp_path: Path, steps: int
 ) -> None:
     opening = asyncio.ensure_future(opened(f"sqlite:///{tmp_path / 'memory.db'}"))
-    async with asyncio.timeout(5):
-        while seen not in {*threads(), *(task.get_name() for task in asyncio.all_tasks())}:  # noqa: ASYNC110 - as no event says so
-            await asyncio.sleep(0)
-    opening.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await opening
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if opening.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+    else:
+        await (await opening).close()
 
     assert threads() == []
     assert asyncio.all_tasks() == {asyncio.current_task()}

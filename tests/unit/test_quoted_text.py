@@ -96,6 +96,13 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
 
 
+async def test_a_greeting_does_not_say_that_what_follows_is_anothers() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        notes = await noted(memory, "hey. so we finally got the flat!! jo and i are moving in may")
+
+    assert not any("“" in note.text for note in notes)
+
+
 async def test_the_same_sentence_of_the_user_alone_comes_first() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         (note,) = await noted(memory, "I am allergic to wasps.")

@@ -267,11 +267,15 @@ async def test_the_memory_is_a_tool_of_a_chat(wire: Wire) -> None:
         Call("b", "recall", {"query": "tulips"}),
     )
     wire.server.script(Reply("", calls=calls), Reply("By the window."))
-    async with conversing() as conversation:
+    async with conversing(SMALL) as conversation:
         await conversation.facts.save("Ana sits by the window on flights.", user="ana")
         await conversation.append(
             Message.user("The tulips are yellow.", name="Ana"), Message.assistant("Noted.")
         )
+        for number in range(30):
+            text = f"Room {number} in the Hotel Linde{number} is booked, reference K{number}Q."
+            await conversation.append(Message.user(text), Message.assistant("Noted."))
+        await conversation.flush()
         chat = chat_of(conversation, wire, tools=memory_tools(conversation))
         reply = await said(chat, wire, "Where do I sit?")
 

@@ -127,10 +127,10 @@ def _passages_of_text(
         )
         is_doubtful = is_user and (standing or whole.is_borrowed(sentence))
         frame = whole.frame(number) if is_doubtful else ""
-        context, is_framed = lead, bool(frame)
+        opening = tuple(words(frame, message_vocabulary, opens=True))
+        context, is_framed = lead, any(not word.dropped for word in opening)
         if is_framed:
             standing, lays_down, quoted = False, False, True
-            opening = tuple(words(frame, message_vocabulary, opens=True))
             context = opening if len(opening) <= MAX_LABEL_WORDS else lead
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
