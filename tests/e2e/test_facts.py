@@ -23,6 +23,14 @@ from remanence.types import Draft, FactDraft, Note, ToolCallPart
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
+CONDENSING = Policy(
+    observe_tokens=300,
+    observe_max_tokens=600,
+    tail_tokens=600,
+    tail_keep_tokens=100,
+    reflect_tokens=(30, 400),
+    note_ratio=0.5,
+)
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 TOLD = (
     "My name is Ana and I live in Lisbon.",
@@ -357,18 +365,10 @@ async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> 
             made_by="scripted/1",
         )
 
-    policy = Policy(
-        observe_tokens=300,
-        observe_max_tokens=600,
-        tail_tokens=600,
-        tail_keep_tokens=100,
-        reflect_tokens=(30, 400),
-        note_ratio=0.5,
-    )
     extractor = ScriptedFacts((FactDraft(summary=rule, first_seq=1, last_seq=2),))
     async with Memory.open(
         IN_MEMORY,
-        policy=policy,
+        policy=CONDENSING,
         observer=ScriptedObserver([notes] * 40),
         reflector=ScriptedReflector([notes] * 40),
         extractor=extractor,
@@ -431,15 +431,6 @@ async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small(
     rule = "Never send anything to my boss without asking me."
     weaker = [f"My daughter {name} is allergic to peanuts." for name in string.ascii_uppercase]
     boats = Draft(notes=(Note(text="boats", first_seq=1, last_seq=1),), made_by="scripted/1")
-    policy = Policy(
-        observe_tokens=300,
-        observe_max_tokens=600,
-        tail_tokens=600,
-        tail_keep_tokens=100,
-        reflect_tokens=(30, 400),
-        note_ratio=0.5,
-        facts_tokens=320,
-    )
     facts = tuple(
         FactDraft(
             summary=text,
@@ -451,7 +442,7 @@ async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small(
     )
     async with Memory.open(
         IN_MEMORY,
-        policy=policy,
+        policy=CONDENSING.replace(facts_tokens=320),
         observer=ScriptedObserver([boats] * 40),
         reflector=ScriptedReflector([boats] * 40),
         extractor=ScriptedFacts(facts),

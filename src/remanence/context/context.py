@@ -65,8 +65,8 @@ class Omitted:
     `stand_in`: abridged, because the tail exceeds the window and there are no notes yet.
     `over_budget`: like `stand_in`, but too old to be shown at all.
     `excerpt`: shown in part: the tail exceeds the window and it has a quarter of that or more, or
-        notes already cover its tool results.
-        The result of one call too many for the window is not shown at all, nor is the call.
+        notes already cover its tool results. The result of one call too many for the window is not
+        shown at all, nor is the call.
     `notes_over_budget`: its notes were left out to fit `max_context_tokens`, or exceed twice the
         budgets of `reflect_tokens` while reflections fail.
     `nothing_noted`: observed, and nothing was worth a note.

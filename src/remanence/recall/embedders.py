@@ -16,7 +16,8 @@ EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
 def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:
     """Make an embedder of `provider:model`, a function, or an `Embedder`.
 
-    A function that is not async runs in a thread, as one that computes does. A named one keeps its HTTP client among *connections*.
+    A function that is not async runs in a thread, as it may compute for long. A named embedder keeps
+    its HTTP client among *connections*.
 
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, a named embedder `remanence[models]` too.

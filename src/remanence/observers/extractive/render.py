@@ -27,7 +27,7 @@ _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = re.compile(r"(?:[,;:–—、，\s]|(?<=\s)-)+$")
 _SIGNS = frozenset("-#@&§*^№‰°′″\\")
-"""Marks that say something, beside the signs of currencies and of mathematics."""
+"""Marks that belong to a value, besides the signs of currencies and of mathematics."""
 _TERM_LENGTH = 7
 OPERATORS = frozenset(
     {"=", "==", "!=", "<", ">", "<=", ">=", "≤", "≥", "≠", "≈", "±", "+=", "-=", ":="}
@@ -247,5 +247,5 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
 
 @lru_cache(maxsize=2_000)
 def _is_sign(mark: str) -> bool:
-    """Return whether a mark says something, as no sentence, bracket or emoji does."""
+    """Return whether a mark belongs to a value, unlike punctuation, brackets and emoji."""
     return mark in _SIGNS or (mark != "~" and unicodedata.category(mark) in {"Sc", "Sm"})

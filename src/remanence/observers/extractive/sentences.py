@@ -89,7 +89,7 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
-    """Return whether a period ends no sentence: of an abbreviation, an ordinal or the word "no."."""
+    """Return whether a sentence goes on behind the period of an abbreviation, an ordinal or "no."."""
     stop, after = end.start() + 1, end.end()
     before = _WORD_BEFORE.search(text, max(start, stop - _LONGEST_SHORT), stop)
     if before is None:
