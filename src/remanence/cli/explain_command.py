@@ -24,6 +24,14 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="Show this learned score and its features instead."),
     ] = None,
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1.0,
+            help="Notes have at most this share of the tokens; by default as the default policy.",
+        ),
+    ] = None,
     strongest: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many features a sentence shows.")
     ] = 5,
@@ -36,7 +44,7 @@ def run(
         return WRONG_USE
     messages = [entry.message for entry in open_transcript(file).entries()]
     if score is None:
-        _show_choice(explain(messages), as_json=as_json)
+        _show_choice(explain(messages, ratio=ratio), as_json=as_json)
         return 0
     explanations = [
         scorer().explain(line, head=score, limit=strongest) for line, _ in spoken_lines(messages)

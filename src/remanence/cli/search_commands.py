@@ -78,6 +78,7 @@ async def facts(
             {
                 "id": lambda fact: fact.id,
                 "type": lambda fact: fact.type,
+                "tags": lambda fact: ", ".join(fact.tags),
                 "since": lambda fact: fact.valid_from.date(),
                 "until": lambda fact: fact.valid_to and fact.valid_to.date(),
                 "fact~": lambda fact: fact.summary,
