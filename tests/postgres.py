@@ -10,7 +10,7 @@ import time
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from subprocess import PIPE, Popen, SubprocessError
 from typing import Any
@@ -161,11 +161,11 @@ async def losing_commits(
         from_server, to_server = await asyncio.open_unix_connection(target)
 
         async def answer() -> None:
-            while data := await from_server.read(65_536):
-                if is_cut:
-                    break
-                writer.write(data)
-            writer.close()
+            with closing(writer), suppress(ConnectionResetError):  # the server may have crashed
+                while data := await from_server.read(65_536):
+                    if is_cut:
+                        break
+                    writer.write(data)
 
         is_cut = False
         answering = asyncio.create_task(answer())

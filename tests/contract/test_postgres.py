@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from tests.postgres import empty, losing_commits, until
+from tests.postgres import empty, losing_commits, until, url_of
 
 from remanence.clock import SystemClock
 from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.postgres.pool import Pool
 from remanence.stores.sql import forking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
@@ -93,6 +94,16 @@ async def test_a_server_that_cuts_all_connections_is_used_again(
     appended = await store.append(REF, [hello()], user=None)
 
     assert appended.state.last_seq == 2
+
+
+async def test_connections_give_up_on_a_server_that_vanished_unless_the_url_says_when(
+    database: str,
+) -> None:
+    with Pool(url_of(database, keepalives_idle="60")) as pool, pool.connection() as connection:
+        parameters = connection.info.get_parameters()
+
+    assert parameters["tcp_user_timeout"] == "15000"
+    assert parameters["keepalives_idle"] == "60"
 
 
 async def test_a_process_that_stops_in_a_transaction_holds_up_others_for_a_while_only(

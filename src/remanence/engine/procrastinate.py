@@ -23,6 +23,7 @@ from remanence.engine.local import LocalEngine, LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
 from remanence.policy.schedule import longest_wait
+from remanence.stores.postgres_url import connection_string
 from remanence.stores.rows import encode_instant
 from remanence.types import ConversationRef
 
@@ -92,7 +93,10 @@ async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurren
     await reconciler.use_rules()
     background, seconds = reconciler.leases.background, reconciler.leases.seconds
     connector = PsycopgConnector(
-        conninfo=url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
+        conninfo=connection_string(url),
+        max_size=CONNECTIONS,
+        timeout=10,
+        configure=_commit_at_once,
     )
     app = App(connector=connector)
     app.job_manager = manager = _JobManager(connector)

@@ -8,6 +8,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.stores.postgres.errors import has_no_room
+from remanence.stores.postgres_url import connection_string
 
 OUTAGE_SECONDS: Final = 3.0
 """Seconds of an outage that callers wait for its end, as for a server that starts again."""
@@ -16,7 +17,6 @@ _BUSY_SECONDS: Final = 30.0
 """Seconds that callers wait for the connections of others, where the server allows no more."""
 
 _LOOK_SECONDS: Final = 0.25
-_CONNECT_SECONDS: Final = 5
 _MAX_CONNECTIONS: Final = 8
 _IDLE_SECONDS: Final = 5
 
@@ -76,9 +76,9 @@ class Pool(ConnectionPool[psycopg.Connection]):
     def __init__(self, url: str) -> None:
         self._outage = _Outage()
         super().__init__(
-            url,
+            connection_string(url),
             connection_class=_Connection,
-            kwargs={"outage": self._outage, "connect_timeout": _CONNECT_SECONDS},
+            kwargs={"outage": self._outage},
             min_size=1,
             max_size=_MAX_CONNECTIONS,
             open=True,
