@@ -260,6 +260,22 @@ def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
     assert "Error: disk /dev/sdb1 is full" in render_notes(_notes(request), "compact")
 
 
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ("grep ledger in job.py", "grep ledger in job.py: "),
+        ("a b c d e f g h i job.py k l m", "a b c d e f g h i job.py …: "),
+    ],
+)
+def test_a_result_names_its_call_as_it_was_made_and_marks_a_cut(command: str, written: str) -> None:
+    call = ToolCallPart(id="c1", name="run", arguments=json.dumps({"command": command}))
+    output = "ledger was not found in job.py: error 404"
+
+    text = _whole(Message.assistant(tool_calls=[call]), Message.tool("c1", output))
+
+    assert f"{written}{output}" in text
+
+
 def test_a_message_of_a_megabyte_is_observed_within_its_target() -> None:
     log = "\n".join(f"2026-03-02 worker {n} handled request {n * 7}" for n in range(25_000))
     request = _request(Message.user(log), ratio=0.01)

@@ -278,20 +278,28 @@ def _passages_of_tools(
     for row, scores in found.items():
         if scores and scores["output"] <= least:
             continue
-        parts = tuple(words(row.text, NO_VOCABULARY, opens=False))
-        own = {word.key for word in parts}
-        about = words(row.about if row.about != previous else "", NO_VOCABULARY, opens=False)
+        about = row.about if row.about != previous else ""
         previous = row.about
         yield Passage(
             seq=message.seq,
             at=message.created_at,
             speaker=row.speaker,
             source=row.text,
-            words=parts,
-            context=tuple(word for word in about if word.key not in own)[:_MAX_ABOUT],
+            words=tuple(words(row.text, NO_VOCABULARY, opens=False)),
+            context=_beginning(about) if about not in row.text else (),
             vocabulary=NO_VOCABULARY,
             is_output=not row.is_call,
             is_call=row.is_call,
             is_of_agent=row.is_call and not is_of_people,
             scores=scores,
         )
+
+
+def _beginning(text: str) -> tuple[Word, ...]:
+    """Return the first words of the arguments of a call, and `…` in place of the others."""
+    found = list(words(text, NO_VOCABULARY, opens=False))
+    if len(found) > _MAX_ABOUT:
+        found[_MAX_ABOUT - 1] = found[_MAX_ABOUT - 1]._replace(
+            text=f"{found[_MAX_ABOUT - 1].text} …"
+        )
+    return tuple(found[:_MAX_ABOUT])
