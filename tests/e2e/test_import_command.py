@@ -197,3 +197,22 @@ def test_a_database_that_fails_while_it_is_observed_is_one_line_of_error(
     assert run.returncode == 1
     assert "remanence: " in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("key", ["created_at", "createdAt", "create_time", "timestamp", "date"])
+@pytest.mark.parametrize("value", ["2025-05-01T08:00:00Z", 1746086400, 1746086400.0, 1746086400000])
+def test_the_time_of_a_message_is_read_in_each_common_form(
+    cli: Cli, tmp_path: Path, url: str, key: str, value: object
+) -> None:
+    lines = [said("a", "Hello.", **{key: value})]
+    file = write(
+        tmp_path / "history.jsonl",
+        *lines,
+        {"conversation": "b", key: value, "messages": [said(None, "Hello.")]},
+    )
+
+    assert cli("import", file, "--db", url).returncode == 0
+
+    for name in "ab":
+        (message,) = imported(cli, url, name)
+        assert message["created_at"] == "2025-05-01T08:00:00+00:00"

@@ -26,8 +26,7 @@ ID_PREFIX = "transcript:"
 """Followed by its position, the id of a message, so that a replay can be repeated or resumed."""
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-TIME_KEYS = ("created_at", "timestamp")
-SESSION_TIME_KEYS = (*TIME_KEYS, "date")
+TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
 _MILLISECONDS_FROM = 1e11
 _ANTHROPIC_BLOCKS = {
     "container_upload",
@@ -209,13 +208,10 @@ def _read(data: JsonObject) -> Message:
 
 def _creation_time(record: Record) -> datetime | None:
     """Return the time of a message, or else of the innermost session around it that has one."""
-    for key in TIME_KEYS:
-        if record.value.get(key) is not None:
-            return instant(record.value[key], key)
-    for outer in reversed(record.outer):
-        for key in SESSION_TIME_KEYS:
-            if outer.get(key) is not None:
-                return instant(outer[key], f"the session's {key}")
+    for values, owner in ((record.value, ""), *((v, "the session's ") for v in record.outer[::-1])):
+        for key in TIME_KEYS:
+            if values.get(key) is not None:
+                return instant(values[key], f"{owner}{key}")
     return None
 
 
