@@ -216,3 +216,14 @@ def test_the_time_of_a_message_is_read_in_each_common_form(
     for name in "ab":
         (message,) = imported(cli, url, name)
         assert message["created_at"] == "2025-05-01T08:00:00+00:00"
+
+
+def test_messages_that_name_no_user_are_of_the_one_that_is_given(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "One."), said("b", "Two.", user="bo"))
+
+    assert cli("import", file, "--db", url, "--user", "me").returncode == 0
+
+    for name, user in (("a", "me"), ("b", "bo")):
+        assert json.loads(cli("inspect", name, "--db", url, "--json").stdout)["user"] == user

@@ -2,11 +2,14 @@
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
 from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
@@ -34,21 +37,25 @@ class HistoryMessage(NamedTuple):
     ref: ConversationRef
     user: str | None
     message: Message
+    is_exported: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReader:
     """Reads JSON Lines of messages; keys of a message win over those of the objects around it.
 
-    `conversation` and `tenant` are for messages that name none; `name` is for errors, `source` for
-    the ids of messages without one.
+    `conversation`, `user` and `tenant` are for messages that name none; `name` is for errors,
+    `source` for the ids of messages without one. What an export has and no message can is counted
+    in `left_out`.
     """
 
     name: str
     source: str
     tenant: str
     conversation: str | None
+    user: str | None
     max_message_bytes: int
+    left_out: LeftOut = field(default_factory=Counter)
 
     def chunks(self, lines: Iterable[bytes]) -> Iterator[Sequence[HistoryMessage]]:
         """Yield the messages in order, in lists of bounded size.
@@ -58,7 +65,8 @@ class HistoryReader:
         """
         chunk: list[HistoryMessage] = []
         characters = 0
-        for record in records(lines, name=self.name):
+        convert = partial(read_export, left_out=self.left_out)
+        for record in records(lines, name=self.name, convert=convert):
             try:
                 read = self._read(record)
             except InvalidMessage as error:
@@ -83,7 +91,9 @@ class HistoryReader:
             )
         tenant = _text(record, "tenant") or self.tenant
         ref = ConversationRef(tenant, conversation)
-        return HistoryMessage(record.place, ref, _text(record, "user"), message)
+        user = _text(record, "user") or self.user
+        is_exported = any(isinstance(outer, ExportedConversation) for outer in record.outer)
+        return HistoryMessage(record.place, ref, user, message, is_exported)
 
 
 def _text(record: Record, key: str) -> str | None:

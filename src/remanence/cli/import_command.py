@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
@@ -32,7 +32,7 @@ class Imported:
     """The result of an import.
 
     Of the `messages`, `new` were not on their tape before. `waiting` are conversations whose notes
-    could not all be made.
+    could not all be made. `left_out` counts by kind what an export had and no message can have.
     """
 
     messages: int = 0
@@ -41,14 +41,21 @@ class Imported:
     observed_tokens: int = 0
     cost_usd: float = 0.0
     waiting: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 async def run(
     *,
-    file: Annotated[Path, typer.Argument(help="Messages as JSON Lines; - reads stdin.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Messages as JSON Lines, or an export of ChatGPT or Claude; - reads stdin."
+        ),
+    ],
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="For messages that name no conversation.")
     ] = None,
+    user: Annotated[str | None, typer.Option(help="For messages that name no user.")] = None,
     tenant: Annotated[str, typer.Option(help="For messages that name no tenant.")] = "default",
     observe: Annotated[
         bool, typer.Option(help="Make the notes now; else whoever works on the database does.")
@@ -66,6 +73,7 @@ async def run(
         source=source_of(file),
         tenant=tenant,
         conversation=conversation,
+        user=user,
         max_message_bytes=policy_of(settings).max_message_bytes,
     )
     imported = Imported()
@@ -89,6 +97,9 @@ async def run(
         if imported.observed_tokens:
             tokens = quantity(imported.observed_tokens, "token")
             output.line(f"{tokens} observed for ${imported.cost_usd:.2f}")
+        if imported.left_out:
+            kinds = (f"{kind} {number:,}" for kind, number in imported.left_out.items())
+            output.line(f"left out: {', '.join(kinds)}")
     if imported.waiting:
         output.warn(
             f"conversations that wait for another try: {imported.waiting:,} "
@@ -106,9 +117,10 @@ async def _append_all(
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
             done = 0
             for chunk in reader.chunks(_counting(lines, bar.advance)):
-                imported.new += await _append(memory, reader.name, chunk)
+                imported.new += await _append(memory, reader, chunk)
                 done += len(chunk)
     imported.messages, imported.seconds = done, time.monotonic() - started
+    imported.left_out = {kind: number for kind, number in reader.left_out.most_common() if number}
 
 
 def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
@@ -117,7 +129,7 @@ def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes
         yield line
 
 
-async def _append(memory: Memory, name: str, chunk: Sequence[HistoryMessage]) -> int:
+async def _append(memory: Memory, reader: HistoryReader, chunk: Sequence[HistoryMessage]) -> int:
     """Append to all conversations of a chunk at once, to each in order; return the new ones."""
     groups: defaultdict[object, list[HistoryMessage]] = defaultdict(list)
     for item in chunk:
@@ -125,7 +137,7 @@ async def _append(memory: Memory, name: str, chunk: Sequence[HistoryMessage]) ->
     with _first_error():
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_append_to(memory, name, items)) for items in groups.values()
+                group.create_task(_append_to(memory, reader, items)) for items in groups.values()
             ]
     return sum(task.result() for task in tasks)
 
@@ -139,7 +151,7 @@ def _first_error() -> Iterator[None]:
         raise errors.exceptions[0] from None
 
 
-async def _append_to(memory: Memory, name: str, items: Sequence[HistoryMessage]) -> int:
+async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[HistoryMessage]) -> int:
     """Append to one conversation; if that fails, one by one, to name the line.
 
     Returns the number of messages that were not on the tape before.
@@ -154,8 +166,12 @@ async def _append_to(memory: Memory, name: str, items: Sequence[HistoryMessage])
             return len({message.seq for message in appended if message.seq > before})
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
-            raise MalformedTranscript(f"{name}, {place}: {error}") from error
-    return sum([await _append_to(memory, name, [item]) for item in items])
+            if items[0].is_exported and isinstance(error, DuplicateMessage):
+                # An answer of which an earlier export had the beginning; the tape keeps its words.
+                reader.left_out["another text of a message on tape"] += 1
+                return 0
+            raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
+    return sum([await _append_to(memory, reader, [item]) for item in items])
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:

@@ -1,16 +1,19 @@
 """The JSON objects in the lines of a file, each with its position."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from remanence.errors import MalformedTranscript
 from remanence.wire.json_value import JsonObject, quote
 
-SESSION_KEYS = ("messages", "sessions", "input", "output", "contents")
+SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversations")
 """Keys of an object's messages: `input`, `output` and `contents` are from OpenAI's Responses and
-Gemini."""
+Gemini, `conversations` from exports."""
+
+Convert: TypeAlias = Callable[[JsonObject], JsonObject]
+"""Reads an object of another form: a message, or an object with messages."""
 
 
 class Record(NamedTuple):
@@ -22,11 +25,11 @@ class Record(NamedTuple):
     outer: tuple[JsonObject, ...] = ()
 
 
-def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
+def records(lines: Iterable[bytes], *, name: str, convert: Convert = dict) -> Iterator[Record]:
     """Yield the message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
     A line, and a document, is a message, a list of messages, or an object with one of
-    `SESSION_KEYS`. Blank lines are skipped.
+    `SESSION_KEYS`; *convert* makes one of objects of another form. Blank lines are skipped.
 
     Raises:
         MalformedTranscript: a line is not UTF-8, not JSON, or not a message.
@@ -39,10 +42,10 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     is_lines = not second or _is_json(first)
     if is_lines or (first.strip() not in ("[", "{") and _is_json(second[0])):
         for number, text in chain(head, numbered):
-            yield from _flatten(_load(text, name, number), f"line {number}", name)
+            yield from _flatten(_load(text, name, number), f"line {number}", name, convert)
     else:
         document = "".join(text for _, text in chain(head, numbered))
-        yield from _flatten(_load(document, name, head[0][0]), "", name)
+        yield from _flatten(_load(document, name, head[0][0]), "", name, convert)
 
 
 def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -82,10 +85,16 @@ def _load(text: str, name: str, first_line: int) -> object:
 
 
 def _flatten(
-    value: object, place: str, name: str, session: str = "", outer: tuple[JsonObject, ...] = ()
+    value: object,
+    place: str,
+    name: str,
+    convert: Convert,
+    session: str = "",
+    outer: tuple[JsonObject, ...] = (),
 ) -> Iterator[Record]:
     items: list[object]
     if isinstance(value, dict):
+        value = convert(value)
         inner = next((key for key in SESSION_KEYS if isinstance(value.get(key), list)), None)
         if inner is None or "role" in value or "type" in value:
             yield Record(place or "message 1", value, str(value.get("session", session)), outer)
@@ -101,4 +110,4 @@ def _flatten(
     for number, item in enumerate(items, start=1):
         kind = "session" if is_sessions else "message"
         deeper = f"{place}, {kind} {number}" if place else f"{kind} {number}"
-        yield from _flatten(item, deeper, name, deeper if is_sessions else place, outer)
+        yield from _flatten(item, deeper, name, convert, deeper if is_sessions else place, outer)
