@@ -197,7 +197,9 @@ def _read(data: JsonObject) -> Message:
     if calls is not None and not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {quote(calls)} is not a list: write a list of calls")
     if not isinstance(data.get("role"), str):
-        raise InvalidMessage(f'{quote(data)} has no role: add "role": "user" or \'assistant\'')
+        is_export = "mapping" in data or "chat_messages" in data
+        remedy = "use 'remanence import'" if is_export else 'add "role": "user" or \'assistant\''
+        raise InvalidMessage(f"{quote(data)} has no role: {remedy}")
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
     # Other keys of a file, such as times and sessions, are not part of the provider's message.
