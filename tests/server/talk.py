@@ -181,7 +181,8 @@ def check_nothing_changed(here: Setting) -> None:
 async def check_tape(memory: Memory) -> None:
     """Each message of the client is on one tape, once."""
     (state,) = await memory.conversations()
-    tape = await memory.conversation(state.ref.id, tenant=state.ref.tenant).messages()
+    chat = memory.conversation(state.ref.id, tenant=state.ref.tenant, user=state.user)
+    tape = await chat.messages()
     texts = "\n".join(message.text for message in tape)
     assert all(texts.count(prompt_of(turn)) == 1 for turn in range(TURNS))
     assert all(texts.count(f"Noted, pier {turn}.") == 1 for turn in range(TURNS))

@@ -1,0 +1,114 @@
+"""The functions of docs/howto/frameworks.md, in a program of their own.
+
+REMANENCE_TEST_FRAMEWORKS names a Python that has `remanence[server]`, `pydantic-ai-slim[openai]`,
+`langgraph`, `langchain-openai` and `openai-agents`. Without it, those run whose packages this one has.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+from tests.server.talk import (
+    TURNS,
+    Provider,
+    check_bytes,
+    check_requests,
+    check_tape,
+    prompt_of,
+    reply_to,
+    setting,
+)
+from tests.wire.dialects import Call, Reply
+
+from remanence import Memory
+
+VARIABLE = "REMANENCE_TEST_FRAMEWORKS"
+PROGRAM = Path(__file__).with_name("clients") / "framework.py"
+FRAMEWORKS = {"pydantic_ai": "pydantic_ai", "langgraph": "langgraph", "agents_sdk": "agents"}
+QUESTIONS = ("I live in Lisbon.", "Which gate has LH 454?", "And when does it leave?")
+ANSWERS = ["Noted.", "Gate B42.", "At noon."]
+
+pytestmark = pytest.mark.timeout(120 + 2 * TURNS)
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if not os.environ.get(VARIABLE) and importlib.util.find_spec(FRAMEWORKS[name]) is None:
+        pytest.skip(f"{FRAMEWORKS[name]} is not installed: name a Python that has it in {VARIABLE}")
+    return name
+
+
+async def answers_of(function: str, url: str, database: str, *questions: str) -> object:
+    """What a function of the page gives for some questions."""
+    python = os.environ.get(VARIABLE) or sys.executable
+    program = await asyncio.create_subprocess_exec(
+        *(python, str(PROGRAM), function, url, database, *questions),
+        env={
+            **os.environ,
+            "OPENAI_API_KEY": "a-key",
+            "OPENAI_BASE_URL": url,
+            "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        },
+        stdout=PIPE,
+    )
+    output, _ = await program.communicate()
+    assert program.returncode == 0
+    return json.loads(output)
+
+
+async def test_an_agent_talks_through_the_proxy(framework: str, tmp_path: Path) -> None:
+    async with setting(database := f"sqlite:///{tmp_path / 'memory.db'}") as here:
+        answers = [reply_to(turn) for turn in range(TURNS)]
+        here.provider.script(*(Reply(text, id=str(turn)) for turn, text in enumerate(answers)))
+        url, questions = f"{here.url}/openai/v1", map(prompt_of, range(TURNS))
+
+        assert await answers_of(f"talk_by_{framework}", url, database, *questions) == answers
+
+        assert [passed.memory for passed in here.tap.exchanges] == ["on"] * TURNS
+        check_bytes(here)
+        await check_tape(here.memory)
+        await check_requests(here, fields="input" if framework == "agents_sdk" else "messages")
+        (state,) = await here.memory.conversations()
+        assert (state.ref.id, state.user) == ("trip", "ana")
+
+
+async def test_an_agent_talks_through_the_proxy_of_its_own_process(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Provider().running() as provider:
+        provider.script(*map(Reply, ANSWERS))
+        url = f"{provider.url}/v1"
+
+        assert await answers_of("talk_without_server", url, database, *QUESTIONS) == ANSWERS
+
+    async with Memory.open(database) as memory:
+        tape = await memory.conversation("trip", user="ana").messages()
+    assert [message.text for message in tape[1::2]] == ANSWERS
+
+
+async def test_an_agent_in_one_process_goes_on_from_the_tape_and_calls_tools_of_the_memory(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    save = Call("call-1", "memory_save", {"summary": "Ana lives in Lisbon"})
+    async with Provider().running() as provider:
+        provider.script(Reply("", calls=(save,)), Reply("Noted."), Reply("Gate B42."))
+        url, run = f"{provider.url}/v1", f"run_in_{framework}"
+
+        assert await answers_of(run, url, database, *QUESTIONS[:2]) == ANSWERS[:2]
+        provider.script(Reply("At noon."))
+        assert await answers_of(run, url, database, QUESTIONS[2]) == ANSWERS[2:]
+
+        last = str(provider.received[-1].body)
+    async with Memory.open(database, all_users=True) as memory:
+        tape = await memory.conversation("trip").messages()
+        saved = await memory.facts.list(user="ana")
+    assert [m.text for m in tape if m.role == "user"] == [*QUESTIONS]
+    assert [m.text for m in tape if m.role == "assistant" and m.text] == ANSWERS
+    assert "Ana lives in Lisbon" in [fact.summary for fact in saved]
+    assert "LH 454" in last
