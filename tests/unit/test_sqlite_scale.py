@@ -112,6 +112,23 @@ def test_a_call_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
     assert 0 < long <= 1.2 * short
 
 
+def test_ten_times_as_many_parallel_results_take_ten_times_as_many_steps_to_append(
+    tmp_path: Path,
+) -> None:
+    def result_steps(number: int) -> int:
+        connection = connect(tmp_path / f"{number}.db", 1)
+        ids = [f"p{n}" for n in range(number)]
+        calls = [ToolCallPart(id=id_, name="n", arguments="{}") for id_ in ids]
+        content = tuple(part for id_ in ids for part in Message.tool(id_, "done").content)
+        append(connection, Message.assistant(tool_calls=calls))
+        results = Message(role="tool", content=content)
+        taken = steps(connection, lambda connection: append(connection, results))
+        connection.close()
+        return taken
+
+    assert result_steps(1_000) < 11 * result_steps(100)
+
+
 def test_a_batch_of_old_vectors_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
     tmp_path: Path,
 ) -> None:

@@ -1,5 +1,6 @@
 """The tape: messages of a conversation under gapless numbers, and their token sums."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -104,11 +105,12 @@ def append(
             f"conversation {ref.id!r} ends at message {seq}, not at {last_seq}: read it again"
         )
     places: list[int | Message] = []
+    called: set[str] = set()
     for item in entries:
         message = item.message
         stored = None if message.id is None else _existing_message(connection, ref, key, message)
         if stored is None:
-            _require_calls(connection, ref, key, message)
+            _require_calls(connection, ref, key, message, called)
             seq, sum_tokens = seq + 1, sum_tokens + message.tokens
             last_message_at = encode_instant(item.created_at)
             connection.execute(_INSERT, (key, seq, message.tokens, sum_tokens, *item.texts))
@@ -190,20 +192,24 @@ def _existing_message(
 
 
 def _require_calls(
-    connection: Connection, ref: ConversationRef, key: int, message: Message
+    connection: Connection, ref: ConversationRef, key: int, message: Message, called: set[str]
 ) -> None:
+    """Raise `InvalidMessage` if a result has no call on the tape; adds to those *called* there."""
     for result in message.tool_results:
-        # Newest first: the call is usually a few messages before its result.
+        if result.call_id in called:
+            continue
+        # Newest first: the call is usually a few messages before its result, with those of others.
         found = connection.execute(
-            "SELECT 1 FROM messages, json_each(calls) WHERE conversation = ? "
+            "SELECT calls FROM messages, json_each(calls) WHERE conversation = ? "
             "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
             (key, result.call_id),
-        ).fetchone()
+        ).get
         if found is None:
             raise InvalidMessage(
                 f"tool call {result.call_id!r} is not on the tape of conversation {ref.id!r}: "
                 "append the assistant's message with that call before its result"
             )
+        called.update(json.loads(found))
 
 
 def messages(
