@@ -415,7 +415,7 @@ def test_a_result_keeps_its_call_and_its_short_texts() -> None:
         "short",
         "[ImagePart of message 2 left out: too large]",
     ]
-    assert "1 characters of message 2 left out" in short.text
+    assert "7 characters of message 2 left out" in short.text  # as "short" takes five
 
 
 @pytest.mark.parametrize(
@@ -458,7 +458,7 @@ def test_an_excerpt_that_cannot_be_made_small_enough_is_not_tried_again_and_agai
         [Message.user("旅" * 500).replace(seq=1, tokens=9_999)], budget=2, count=count_much
     )
 
-    assert len(counted) == 4
+    assert len(counted) == 2
     assert fitted.messages[0].tokens == 9_999
 
 
@@ -491,3 +491,67 @@ def test_a_result_of_thousands_of_parts_fits_as_well() -> None:
     assert len(shown.full_text) <= 1_000
     assert "row 0 of" in shown.full_text
     assert [gap.reason for gap in fitted.omitted] == ["excerpt"]
+
+
+def parallel_calls(number: int, *, apart: bool) -> list[Message]:
+    """Return so many calls at once with their results, which are one message or a message each."""
+    calls = [ToolCallPart(id=f"c{n}", name="look", arguments='{"q": 1}') for n in range(number)]
+    results = [Message.tool(call.id, "row of a table " * 20) for call in calls]
+    if not apart:
+        results = [Message(role="tool", content=tuple(part for m in results for part in m.content))]
+    run = [Message.assistant("", tool_calls=calls), *results]
+    return [m.replace(seq=seq, tokens=part_tokens(m)) for seq, m in enumerate(run, start=1)]
+
+
+def part_tokens(message: Message) -> int:
+    """Count parts one by one, as the counters of a memory do."""
+    texts = [
+        part.arguments if isinstance(part, ToolCallPart) else part.text
+        for part in message.content
+        if isinstance(part, TextPart | ToolCallPart | ToolResultPart)
+    ]
+    return 4 + sum(4 + len(text) // 4 for text in texts)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("tokens_each", [4, 12, 40])
+def test_ten_times_as_many_calls_take_ten_times_as_many_steps(
+    apart: bool, tokens_each: int
+) -> None:
+    """The room grows with them, so that as large a share of them is shown, abridged or left out."""
+
+    def steps(number: int) -> int:
+        counted = 0
+
+        def count_parts(message: Message) -> int:
+            nonlocal counted
+            counted += len(message.content)
+            return part_tokens(message)
+
+        fit(parallel_calls(number, apart=apart), budget=tokens_each * number, count=count_parts)
+        return counted
+
+    assert steps(200) < 200 * 30
+    assert steps(2_000) < 11 * steps(200)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_of_calls_too_many_for_the_room_the_last_ones_stay_and_use_it(apart: bool) -> None:
+    fitted = fit(parallel_calls(500, apart=apart), budget=4_000, count=part_tokens)
+
+    kept = [call.id for message in fitted.messages for call in message.tool_calls]
+    answered = [result.call_id for message in fitted.messages for result in message.tool_results]
+    assert kept == answered == [f"c{n}" for n in range(500 - len(kept), 500)]
+    assert 1_500 < sum(message.tokens for message in fitted.messages) <= 4_000
+
+
+def test_short_results_stay_where_long_ones_before_them_are_left_out() -> None:
+    texts = [*["row of a table " * 20] * 100, *["ok"] * 100, *["row of a table " * 20] * 100]
+    parts = [part for n, t in enumerate(texts) for part in Message.tool(f"c{n}", t).content]
+    message = Message(role="tool", content=tuple(parts)).replace(seq=1, tokens=30_000)
+
+    (short,) = fit([message], budget=3_000, count=part_tokens).messages
+
+    shown = [result.text for result in short.tool_results]
+    assert shown[:100] == ["[…]"] * 100
+    assert shown[100:200] == ["ok"] * 100

@@ -82,12 +82,13 @@ class Omitted:
 
 def shown_whole(messages: Sequence[Message], omitted: Sequence[Omitted]) -> frozenset[int]:
     """Return the numbers of the messages that are shown word for word, without excerpts."""
-    cut = [gap for gap in omitted if gap.reason == "excerpt"]
-    return frozenset(
-        message.seq
-        for message in messages
-        if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-    )
+    cut = {
+        seq
+        for gap in omitted
+        if gap.reason == "excerpt"
+        for seq in range(gap.first_seq, gap.last_seq + 1)
+    }
+    return frozenset(message.seq for message in messages if message.seq not in cut)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

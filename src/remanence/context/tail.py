@@ -1,7 +1,7 @@
 """Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -186,7 +186,8 @@ def _fit(
     def spare(start: int) -> int:
         return budget - _tokens(_shrunk(messages[start:], room, count))
 
-    start = starts[bisect_left(starts, 0, hi=len(starts) - 1, key=spare)]
+    last = len(starts) - 1
+    start = starts[bisect_left(starts, 0, lo=min(1, last), hi=last, key=spare)]
     newest = messages[start:]
     if start:
         shown = _shrunk(newest, room, count)
@@ -200,20 +201,23 @@ def _newest_calls(
 ) -> tuple[Message, ...]:
     """Return a run without its first calls and their results, as they alone exceed *room*.
 
-    Calls without a result go first. Half of the room is for the texts of those that stay, at least
-    one.
+    Calls without a result go first. The shortest forms of those that stay, at least one, take half
+    of the room; the rest is for their texts.
     """
     places = {result.call_id: n for n, m in enumerate(run) for result in m.tool_results}
-    ids = [call.id for message in run for call in message.tool_calls]
-    ids.sort(key=lambda id_: places.get(id_, -1))
-
-    def spare(number: int) -> int:
-        rest = tuple(_without_calls(run, ids[:number], count))
-        return room // 2 - _tokens(_shrunk(rest, room // 2, count))
-
-    numbers = range(len(ids))
-    number = bisect_left(numbers, 0, hi=len(numbers) - 1, key=spare)
-    return _shrunk(tuple(_without_calls(run, ids[:number], count)), room, count)
+    least = {call.id: 0 for message in run for call in message.tool_calls}
+    for message in _shrunk(run, 0, count):
+        for part in message.content:
+            if (id_ := _call_id(part)) in least:
+                least[id_] += count(message.replace(content=(part,)))
+    newest = sorted(least, key=lambda id_: places.get(id_, -1))[::-1]
+    sums = list(accumulate(least[id_] for id_ in newest))
+    number = max(1, bisect_right(sums, room // 2))
+    rest = tuple(_without_calls(run, newest[number:], count))
+    shortest = [message.tokens for message in _shrunk(rest, 0, count)]
+    longer = [message.tokens - tokens for message, tokens in zip(rest, shortest, strict=True)]
+    share = fair_share(longer, max(0, room - sum(shortest)))
+    return _with_excerpts(rest, [tokens + share for tokens in shortest], count)
 
 
 def _without_calls(
@@ -222,12 +226,7 @@ def _without_calls(
     """Yield a run without some calls and their results; its first message says how many."""
     gone = frozenset(ids)
     for message in run:
-        content = tuple(
-            part
-            for part in message.content
-            if not (isinstance(part, ToolCallPart) and part.id in gone)
-            and not (isinstance(part, ToolResultPart) and part.call_id in gone)
-        )
+        content = tuple(part for part in message.content if _call_id(part) not in gone)
         if gone and message is run[0]:
             number = f"{len(gone)} calls from message {message.seq} on"
             content = (TextPart(text=f"[… {number} and their results left out …]"), *content)
@@ -236,6 +235,15 @@ def _without_calls(
         elif content:
             short = message.replace(content=content)
             yield short.replace(tokens=count(short))
+
+
+def _call_id(part: Part) -> str | None:
+    """Return the id of a call, or of the call that a result answers."""
+    match part:
+        case ToolCallPart(id=id_) | ToolResultPart(call_id=id_):
+            return id_
+        case _:
+            return None
 
 
 def _tokens(messages: Sequence[Message]) -> int:
@@ -267,9 +275,9 @@ def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Mes
     results, those of the first ones are left out, too.
     """
     short = _without_middles(message, cap, count)
-    if short.tokens > cap:
-        content = tuple(_join_texts(message.content, message.seq))
-        short = _without_middles(message.replace(content=content), cap, count)
+    joined = tuple(_join_texts(message.content, message.seq)) if short.tokens > cap else ()
+    if joined not in ((), message.content):
+        short = _without_middles(message.replace(content=joined), cap, count)
     if short.tokens > cap and len(short.content) > 1:
         short = _without_first_texts(short, cap, count)
     return short
@@ -277,15 +285,20 @@ def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Mes
 
 def _without_first_texts(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
     """Return the message without the texts of as many of its first parts as make it fit."""
-    parts = message.content
+    excess, content = message.tokens - cap, list(message.content)
 
-    def without(number: int) -> Message:
-        content = (*map(_without_text, parts[:number]), *parts[number:])
-        short = message.replace(content=content)
-        return short.replace(tokens=count(short))
+    def tokens(part: Part) -> int:
+        return count(message.replace(content=(part,)))
 
-    numbers = range(len(parts))
-    return without(bisect_left(numbers, -cap, key=lambda number: -without(number).tokens))
+    for place, part in enumerate(content):
+        if excess <= 0:
+            break
+        short = _without_text(part)
+        if (saved := tokens(part) - tokens(short)) > 0:
+            content[place] = short
+            excess -= saved
+    rest = message.replace(content=tuple(content))
+    return rest.replace(tokens=count(rest))
 
 
 def _without_text(part: Part) -> Part:
@@ -318,7 +331,7 @@ def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
 
 
 def _without_middles(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
-    characters = max(40, cap * 3)
+    characters = max(40, fair_share(_lengths(message.content), cap * 3))
     for _ in range(12):
         content = tuple(_short_part(part, characters, message.seq) for part in message.content)
         short = message.replace(content=content)
@@ -327,6 +340,16 @@ def _without_middles(message: Message, cap: int, count: Callable[[Message], int]
             return short.replace(tokens=tokens)
         characters = max(40, int(characters * min(0.8, cap / tokens)))
     return short.replace(tokens=tokens)
+
+
+def _lengths(content: Sequence[Part]) -> Iterator[int]:
+    """Yield the length of each text that can lose its middle."""
+    for part in content:
+        match part:
+            case TextPart(text=text) | ToolCallPart(arguments=text):
+                yield len(text)
+            case ToolResultPart():
+                yield from _lengths(part.content)
 
 
 def _short_part(part: Part, characters: int, seq: int) -> Part:
