@@ -32,6 +32,16 @@ def test_a_script_without_spaces_is_cut_between_its_characters() -> None:
     assert not re.search(r"[三8]$", beginning(text, 47))
 
 
+@pytest.mark.parametrize("whole", ["か\u3099", "ｶﾞ", "👍🏽", "人々"])
+def test_a_character_is_not_cut_from_what_changes_it(whole: str) -> None:
+    text = whole * 20
+
+    for characters in range(11, 31):
+        assert len(beginning(text, characters)) % 2 == 0
+        assert len(ending(text, characters)) % 2 == 0
+        assert all(len(part) % 2 == 0 for part in parts(text, characters))
+
+
 @given(st.text(), st.integers(1, 50))
 def test_the_parts_of_a_text_are_all_of_it(text: str, characters: int) -> None:
     found = list(parts(text, characters))

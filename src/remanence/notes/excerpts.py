@@ -4,12 +4,15 @@ Half a date, amount, id or path reads as another value, so texts are cut between
 characters of a script without spaces. If there is no such place nearby, `…` marks the cut.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 REACH = 160
 ELLIPSIS = "…"
 _UNSPACED = "\u2e80"
 """Characters from here on belong to scripts without spaces between words."""
+_MODIFIERS = frozenset({"Lm", "Mc", "Mn", "Sk"})
+"""Categories of characters that change the one before them, such as the dakuten of が."""
 
 
 def beginning(text: str, characters: int) -> str:
@@ -58,6 +61,7 @@ def fair_share(sizes: Iterable[int], room: int) -> int:
 def _is_between(text: str, place: int) -> bool:
     """Return whether a cut at *place* is between two words."""
     beside = text[place - 1 : place + 1]
-    return any(map(str.isspace, beside)) or all(
-        character >= _UNSPACED and not character.isnumeric() for character in beside
+    return any(map(str.isspace, beside)) or (
+        all(character >= _UNSPACED and not character.isnumeric() for character in beside)
+        and unicodedata.category(beside[-1]) not in _MODIFIERS
     )
