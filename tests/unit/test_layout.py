@@ -692,11 +692,12 @@ def test_results_that_notes_cover_are_shown_in_short_but_for_the_newest() -> Non
 
 
 def test_short_results_and_other_messages_stay_as_they_are() -> None:
-    messages = [result(1, "r" * 200), *tape("x" * 1_000, first_seq=2), result(3, "r" * 201)]
+    messages = [result(1, "r" * 245), *tape("x" * 1_000, first_seq=2), result(3, "r" * 250)]
 
     short, omitted = short_results(messages, covered_seq=3, keep=0, count=count_message)
 
     assert short[:2] == tuple(messages[:2])
+    assert len(short[2].full_text) < len(messages[2].full_text)
     assert omitted == (Omitted(first_seq=3, last_seq=3, reason="excerpt"),)
 
 

@@ -107,7 +107,7 @@ def test_a_large_tool_call_stays_valid_json_when_it_is_shortened() -> None:
         keep_last=1,
         count=lambda shown: len(shown.tool_calls[0].arguments) // 4,
     )
-    assert fitted.messages[0].tool_calls[0].arguments.startswith('{"excerpt": ')
+    assert fitted.messages[0].tool_calls[0].arguments.startswith('{"excerpt":')
     assert [gap.reason for gap in fitted.omitted] == ["excerpt"]
 
 
@@ -375,13 +375,21 @@ def shortened(part: Part) -> Part:
 
 
 def test_an_excerpt_says_how_much_of_its_middle_is_left_out() -> None:
-    text = "旅" * (LARGE + 1)
-    half = LARGE // 2
+    half = "旅" * (LARGE // 2)
+    text = f"{half}{'中' * 99}{half}"
 
-    assert shortened(TextPart(text=text[:-1])) == TextPart(text=text[:-1])
+    assert shortened(TextPart(text=half + half)) == TextPart(text=half + half)
     assert shortened(TextPart(text=text)) == TextPart(
-        text=f"{text[:half]}\n[… 1 characters of message 2 left out …]\n{text[:half]}"
+        text=f"{half}\n[… 99 characters of message 2 left out …]\n{half}"
     )
+
+
+def test_an_excerpt_is_never_longer_than_its_text() -> None:
+    for text in ("旅" * (LARGE + 1), "x" * (LARGE + 1), "旅" * (LARGE + 43)):
+        assert shortened(TextPart(text=text)) == TextPart(text=text)
+    part = ToolCallPart(id="a", name="write", arguments=f'"{"旅" * LARGE}"')
+    assert shortened(part) == part
+    assert shortened(TextPart(text="旅" * (LARGE + 44))) != TextPart(text="旅" * (LARGE + 44))
 
 
 def test_a_count_of_characters_left_out_is_easy_to_read() -> None:
@@ -393,19 +401,19 @@ def test_a_count_of_characters_left_out_is_easy_to_read() -> None:
 
 def test_the_arguments_of_a_call_are_shortened_once_they_are_too_long() -> None:
     fits = ToolCallPart(id="a", name="write", arguments="旅" * LARGE)
-    long = ToolCallPart(id="a", name="write", arguments="旅" * (LARGE + 1))
+    long = ToolCallPart(id="a", name="write", arguments="旅" * (LARGE + 99))
 
     short = shortened(long)
 
     assert shortened(fits) == fits
     assert isinstance(short, ToolCallPart)
     assert (short.id, short.name) == ("a", "write")
-    assert "[… 1 characters of message 2 left out …]" in json.loads(short.arguments)["excerpt"]
+    assert "旅\n[… 99 characters of message 2 left out …]" in json.loads(short.arguments)["excerpt"]
 
 
 def test_a_result_keeps_its_call_and_its_short_texts() -> None:
     image = ImagePart(url="https://example.org/large.png")
-    parts = (TextPart(text="旅" * (LARGE + 1)), TextPart(text="short"), image)
+    parts = (TextPart(text="旅" * (LARGE + 99)), TextPart(text="short"), image)
 
     short = shortened(ToolResultPart(call_id="a", content=parts, is_error=True))
 
@@ -415,7 +423,7 @@ def test_a_result_keeps_its_call_and_its_short_texts() -> None:
         "short",
         "[ImagePart of message 2 left out: too large]",
     ]
-    assert "7 characters of message 2 left out" in short.text  # as "short" takes five
+    assert "105 characters of message 2 left out" in short.text  # as "short" takes five
 
 
 @pytest.mark.parametrize(

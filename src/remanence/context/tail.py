@@ -1,6 +1,5 @@
 """Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from remanence.types import (
 )
 from remanence.wire.boundaries import groups
 from remanence.wire.content import read_result_parts
+from remanence.wire.json_value import dumps
 
 STAND_IN_TOKENS = 2_000
 STAND_IN_CHARACTERS = 160
@@ -355,10 +355,8 @@ def _lengths(content: Sequence[Part]) -> Iterator[int]:
 def _short_part(part: Part, characters: int, seq: int) -> Part:
     match part:
         case ToolCallPart():
-            if len(part.arguments) <= characters:
-                return part
-            short = _head_and_tail(part.arguments, characters, seq)
-            return replace(part, arguments=json.dumps({"excerpt": short}))
+            short = dumps({"excerpt": _head_and_tail(part.arguments, characters, seq)})
+            return replace(part, arguments=min(part.arguments, short, key=len))
         case ToolResultPart():
             inner = tuple(_short_inner(item, characters, seq) for item in part.content)
             return replace(part, content=inner)
@@ -379,11 +377,13 @@ def _left_out(part: Part, seq: int) -> str:
 
 
 def _head_and_tail(text: str, characters: int, seq: int) -> str:
+    """Cut the middle of a text of more than *characters*, if it is shorter then."""
     if len(text) <= characters:
         return text
     head, tail = beginning(text, characters // 2), ending(text, characters // 2)
     gone = len(text) - len(head) - len(tail)
-    return f"{head}\n[… {gone:,} characters of message {seq} left out …]\n{tail}"
+    short = f"{head}\n[… {gone:,} characters of message {seq} left out …]\n{tail}"
+    return min(text, short, key=len)
 
 
 def short_results(
@@ -422,4 +422,4 @@ def _short_result(part: Part) -> Part:
     head = beginning(part.text, SHORT_CHARACTERS)
     gone = len(part.text) - len(head)
     text = f"{head}\n[… {gone:,} characters; the notes say what matters …]"
-    return replace(part, content=(TextPart(text=text),))
+    return replace(part, content=(TextPart(text=text),)) if len(text) < len(part.text) else part
