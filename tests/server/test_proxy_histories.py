@@ -595,6 +595,28 @@ def round_of(path: str, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [assistant(uses), {"role": "user", "content": results}]
 
 
+async def test_results_that_come_one_by_one_are_on_one_tape_however_many_there_are(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    ids = [f"call_of_pier_{number}" for number in range(14)]
+    calls = [
+        {"id": id_, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        for id_ in ids
+    ]
+    history = [user("Which piers?"), {"role": "assistant", "content": None, "tool_calls": calls}]
+    for id_ in ids:
+        upstream.script(Fail(400))
+        history.append({"role": "tool", "tool_call_id": id_, "content": f"{id_} is open"})
+        await ask(proxy, CHAT, history)
+    upstream.script(Reply("All of them."))
+    await ask(proxy, CHAT, history)
+
+    stored = await tapes(memory)
+
+    assert list(stored) == ["trip"]
+    assert sum(text.count("is open") for text in stored["trip"]) == len(ids)
+
+
 async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -265,12 +265,20 @@ def _version_of(conversation: Conversation, stored: Stored | None) -> TapeVersio
 
 
 async def _read_end(branch: Branch) -> _Tape:
+    """Read the newest `_OVERLAP` messages of a tape, of however many parts each is, or all."""
     conversation, state = branch
-    last_seq = state.last_seq
-    first = max(0, last_seq - _OVERLAP - 1)
-    end = join(await conversation.messages(after=first, limit=last_seq - first) if last_seq else ())
-    # The first one may be the rest of one.
-    return _Tape(conversation, state.tape_version, last_seq, end[1:] if first else end)
+    last_seq, count = state.last_seq, _OVERLAP + 1
+    end: Sequence[Message] = ()
+    while last_seq:
+        first = max(0, last_seq - count)
+        end = join(await conversation.messages(after=first, limit=last_seq - first))
+        if not first:
+            break
+        if len(end) > _OVERLAP:
+            end = end[1:]  # which may be the rest of one
+            break
+        count *= 2
+    return _Tape(conversation, state.tape_version, last_seq, end)
 
 
 def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:
@@ -454,10 +462,14 @@ async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
     """Return the next messages of a tape, as histories have them, and no part of one."""
-    read = await tape.conversation.messages(after=after, limit=limit)
-    joined = join(read)
-    is_cut = len(joined) > 1 and read[-1].seq < tape.last_seq
-    return joined[:-1] if is_cut else joined
+    while True:
+        read = await tape.conversation.messages(after=after, limit=limit)
+        joined = join(read)
+        if len(read) < limit or read[-1].seq >= tape.last_seq:
+            return joined
+        if len(joined) > 1:
+            return joined[:-1]
+        limit *= 2
 
 
 def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
