@@ -151,9 +151,8 @@ class Conversation:
         self,
         *messages: Message,
         turn: str | None = None,
-        version: TapeVersion | None = None,
+        after: MemoryState | None = None,
         as_one: bool = False,
-        last_seq: int | None = None,
     ) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -164,26 +163,23 @@ class Conversation:
         Args:
             messages: what to append.
             turn: the turn that they belong to; where it was lost, they are refused.
-            version: the `tape_version` of the state that they go on from; where the conversation
-                was deleted, or made to forget, since, they are refused.
+            after: the state that they go on from; where another process appended since, or the
+                conversation was deleted, or made to forget, they are refused.
             as_one: refuse them where some are on the tape and others are not.
-            last_seq: where the tape must end, 0 for an empty one; where another process appended
-                since it was read, they are refused.
 
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
             TurnTaken: *turn* is over: the conversation was deleted, or another process goes on.
-            ConversationErased: the tape is another than *version*.
-            ConversationGrown: the tape does not end at *last_seq*.
+            ConversationErased: the tape was deleted, or made to forget, since the state *after*.
+            ConversationGrown: the tape does not end where that state does.
             WrongUser: the conversation is another user's.
             StoreError: the database refused. In each case nothing was written.
         """
         self._runtime.check_open()
         require_text(turn=turn, optional=True)
-        require_one_of(TapeVersion, version=version, optional=True)
+        require_one_of(MemoryState, after=after, optional=True)
         require_one_of(bool, as_one=as_one)
-        require_count(last_seq=last_seq, optional=True)
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
@@ -197,9 +193,8 @@ class Conversation:
                 user=self.user,
                 turn=turn,
                 any_user=self.user is None and self._runtime.all_users,
-                version=version,
+                after=after,
                 as_one=as_one,
-                last_seq=last_seq,
             )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at

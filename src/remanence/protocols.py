@@ -43,7 +43,6 @@ from remanence.types import (
     Segment,
     Snapshot,
     TableSize,
-    TapeVersion,
     Usage,
     UsageTotal,
     VectorTask,
@@ -249,9 +248,8 @@ class Tape(Protocol):
         user: str | None,
         turn: str | None = None,
         any_user: bool = False,
-        version: TapeVersion | None = None,
+        after: MemoryState | None = None,
         as_one: bool = False,
-        last_seq: int | None = None,
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -265,9 +263,8 @@ class Tape(Protocol):
                 messages are on the tape and others are not.
             InvalidMessage: a tool result answers no call of this tape.
             TurnTaken: *turn* is named and does not own the conversation's turn.
-            ConversationErased: the tape is another than *version*: it was deleted, or made to
-                forget, since its state was read.
-            ConversationGrown: *last_seq* is named, and the tape does not end there.
+            ConversationErased: the tape was deleted, or made to forget, since the state *after*.
+            ConversationGrown: it does not end where that state does.
             WrongUser: the conversation belongs to a user, and *user* is another one, or none
                 without *any_user*.
             StoreUnavailable: nothing was written.

@@ -26,7 +26,7 @@ from remanence.server.proxy.identity import (
     rest_of,
 )
 from remanence.server.proxy.naming import Name
-from remanence.types import Message, TapeVersion
+from remanence.types import MemoryState, Message, TapeVersion
 
 _OVERLAP: Final = 8
 """Messages at the end of the tape that a history must repeat, if it does not begin as the tape."""
@@ -71,9 +71,12 @@ class _Tape(NamedTuple):
     """A tape and its newest messages, as histories have them."""
 
     conversation: Conversation
-    version: TapeVersion
-    last_seq: int
+    state: MemoryState
     end: Sequence[Message]
+
+    @property
+    def last_seq(self) -> int:
+        return self.state.last_seq
 
     @property
     def last_id(self) -> str:
@@ -165,10 +168,10 @@ class Histories:
         waits = not whole and messages[-1].role == "assistant"
         length = max(done, len(messages) - waits)
         new = [] if waits and done == len(messages) else _missing(match, messages[:length])
-        version = _version_of(tape.conversation, question) or tape.version
-        appended = await tape.conversation.append(
-            *new, version=version if version.key else None, last_seq=tape.last_seq
-        )
+        version = tape.state.tape_version
+        if (_version_of(tape.conversation, question) or version) != version:
+            raise ConversationErased(tape.conversation.id)
+        appended = await tape.conversation.append(*new, after=tape.state)
         if not version.key:  # it has just begun
             version = TapeVersion((await tape.conversation.state()).key, erasures=0)
         last_id = (new[-1].id or "") if new else tape.last_id
@@ -216,7 +219,7 @@ class Histories:
         if shared:
             id_ = empty.conversation.id
             source = shared.tape.conversation
-            version = _version_of(source, question) or shared.tape.version
+            version = _version_of(source, question) or shared.tape.state.tape_version
             await source.fork(id_, last_seq=shared.last_seq, version=version)
             return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
         if tapes and not branch:
@@ -278,7 +281,7 @@ async def _read_end(branch: Branch) -> _Tape:
             end = end[1:]  # which may be the rest of one
             break
         count *= 2
-    return _Tape(conversation, state.tape_version, last_seq, end)
+    return _Tape(conversation, state, end)
 
 
 def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:

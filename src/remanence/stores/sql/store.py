@@ -35,7 +35,6 @@ from remanence.types import (
     Message,
     Owner,
     Snapshot,
-    TapeVersion,
 )
 
 P = ParamSpec("P")
@@ -102,9 +101,8 @@ class SQLStore(ABC):
         user: str | None,
         turn: str | None = None,
         any_user: bool = False,
-        version: TapeVersion | None = None,
+        after: MemoryState | None = None,
         as_one: bool = False,
-        last_seq: int | None = None,
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
@@ -118,9 +116,8 @@ class SQLStore(ABC):
                 user=user,
                 turn=turn,
                 any_user=any_user,
-                version=version,
+                after=after,
                 as_one=as_one,
-                last_seq=last_seq,
             )
             self._index(connection, written.conversation, unindexed=written.unindexed)
             return written

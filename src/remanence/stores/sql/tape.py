@@ -24,10 +24,11 @@ from remanence.stores.rows import (
     encode_content,
     encode_instant,
     encode_time,
+    state_from_row,
 )
 from remanence.stores.sql import turns
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, MemoryState, Message, Owner, TapeVersion
+from remanence.types import ConversationRef, MemoryState, Message, Owner
 
 _SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S608 - a constant
 OF_REF: LiteralString = (
@@ -88,22 +89,17 @@ def append(
     user: str | None,
     turn: str | None = None,
     any_user: bool = False,
-    version: TapeVersion | None = None,
+    after: MemoryState | None = None,
     as_one: bool = False,
-    last_seq: int | None = None,
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
     connection.lock(ref)
     if turn is not None:
         turns.require(connection, ref, turn)
-    if version is not None:
-        _require_version(connection, ref, version)
     row = _state(connection, ref, now, user=user, any_user=any_user)
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
-    if last_seq not in (None, seq):
-        raise ConversationGrown(
-            f"conversation {ref.id!r} ends at message {seq}, not at {last_seq}: read it again"
-        )
+    if after is not None:
+        _require_end(state_from_row(row[3:]), after)
     places: list[int | Message] = []
     called: set[str] = set()
     for item in entries:
@@ -134,14 +130,15 @@ def append(
     return TapeWrite(tuple(places), (*state, look_tokens, *grown), key, seq - indexed_seq)
 
 
-def _require_version(connection: Connection, ref: ConversationRef, version: TapeVersion) -> None:
-    found = connection.execute(
-        "SELECT key, erasures FROM conversations JOIN states ON conversation = key "
-        "WHERE tenant = ? AND conversations.id = ?",
-        ref,
-    ).fetchone()
-    if found != version:
-        raise ConversationErased(ref.id)
+def _require_end(state: MemoryState, after: MemoryState) -> None:
+    """Raise unless a tape ends where it did in the state *after*."""
+    if after.key and state.tape_version != after.tape_version:
+        raise ConversationErased(state.ref.id)
+    if state.last_seq != after.last_seq:
+        raise ConversationGrown(
+            f"conversation {state.ref.id!r} ends at message {state.last_seq}, not at "
+            f"{after.last_seq}: read it again"
+        )
 
 
 def _state(

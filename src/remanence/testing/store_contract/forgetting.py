@@ -1,5 +1,7 @@
 """Forgetting: tombstones keep their place, and work that began before writes nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from remanence.errors import ConversationErased, StoreError
@@ -147,21 +149,20 @@ class ForgettingContract(Handles):
         self, store: Store, other: Store
     ) -> None:
         state = await tape(store, 3)
-        version = state.tape_version
         answer = [Message.assistant("about message 2").replace(tokens=3)]
-        appended = await store.append(REF, answer, user="ana", version=version)
+        appended = await store.append(REF, answer, user="ana", after=state)
         forgotten = await forget(other, appended.state, await erasure_of(store, 2))
 
         with pytest.raises(ConversationErased, match="read it again"):
-            await store.append(REF, answer, user="ana", version=version)
-        await store.append(REF, answer, user="ana", version=forgotten.state.tape_version)
+            await store.append(REF, answer, user="ana", after=appended.state)
+        again = await store.append(REF, answer, user="ana", after=forgotten.state)
         await other.delete(REF)
         with pytest.raises(ConversationErased):
-            await store.append(REF, answer, user="ana", version=forgotten.state.tape_version)
+            await store.append(REF, answer, user="ana", after=again.state)
         assert await store.state(REF) is None
         begun = await store.append(REF, answer, user="ana")
         with pytest.raises(ConversationErased):
-            await store.append(REF, answer, user="ana", version=version)
+            await store.append(REF, answer, user="ana", after=replace(state, last_seq=1))
 
         assert begun.state.last_seq == 1
         assert [one.seq for one in await store.messages(REF, after=0, limit=None)] == [1]

@@ -1,6 +1,7 @@
 """Appending: seqs without gaps, all messages or none, each message once."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 from remanence.errors import ConversationGrown, DuplicateMessage, InvalidMessage, WrongUser
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles, OpenStore
-from remanence.testing.store_contract.samples import REF, tape, user, users
+from remanence.testing.store_contract.samples import REF, at, tape, user, users
 from remanence.types import (
     ConversationRef,
     FilePart,
     ImagePart,
+    MemoryState,
     Message,
     OtherPart,
     Part,
@@ -94,17 +96,17 @@ class TapeContract(Handles):
     async def test_an_append_to_a_tape_that_another_process_went_on_with_writes_nothing(
         self, store: Store, other: Store
     ) -> None:
-        await store.append(REF, [user("x")], user="ana", last_seq=0)
-        await other.append(REF, [user("y")], user="ana", last_seq=1)
+        empty = MemoryState(ref=REF, key=0, user=None, created_at=at(0))
+        one = (await store.append(REF, [user("x")], user="ana", after=empty)).state
+        two = (await other.append(REF, [user("y")], user="ana", after=one)).state
 
-        for last_seq in (0, 1, 3):
+        for after in (empty, one, replace(two, last_seq=3)):
             with pytest.raises(ConversationGrown, match="ends at message 2"):
-                await store.append(REF, [user("z", id="z")], user="ana", last_seq=last_seq)
-        with pytest.raises(ConversationGrown):
-            await store.append(ConversationRef("t1", "new"), [user("z")], user=None, last_seq=1)
+                await store.append(REF, [user("z", id="z")], user="ana", after=after)
+        with pytest.raises(WrongUser):
+            await store.append(REF, [user("z", id="z")], user="ben", after=one)
 
-        assert await store.state(ConversationRef("t1", "new")) is None
-        await store.append(REF, [user("z", id="z")], user="ana", last_seq=2)
+        await store.append(REF, [user("z", id="z")], user="ana", after=two)
         texts = [message.text for message in await store.messages(REF, after=0, limit=None)]
         assert texts == ["x", "y", "z"]
 
