@@ -392,6 +392,14 @@ def test_an_excerpt_is_never_longer_than_its_text() -> None:
     assert shortened(TextPart(text="旅" * (LARGE + 44))) != TextPart(text="旅" * (LARGE + 44))
 
 
+def test_a_message_that_would_have_as_many_tokens_as_an_excerpt_is_shown_whole() -> None:
+    message = Message.user("旅" * 900).replace(seq=1, tokens=30)
+
+    fitted = fit([message], budget=12, count=lambda _: 30)
+
+    assert fitted == FittedTail("", (message,), ())
+
+
 def test_a_count_of_characters_left_out_is_easy_to_read() -> None:
     short = shortened(TextPart(text="旅" * (LARGE + 1_234)))
 

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from remanence.context.context import Omitted
@@ -134,9 +135,11 @@ def _caps(run: Sequence[Message], cap: int, room: int) -> list[int]:
 def _with_excerpts(
     messages: Sequence[Message], caps: Sequence[int], count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
-    """Cut the middle of each message that exceeds its cap."""
+    """Cut the middle of each message that exceeds its cap, if it has fewer tokens then."""
     return tuple(
-        message if message.tokens <= cap else _excerpt(message, cap, count)
+        min(message, _excerpt(message, cap, count), key=attrgetter("tokens"))
+        if message.tokens > cap
+        else message
         for message, cap in zip(messages, caps, strict=True)
     )
 
