@@ -2,7 +2,10 @@
 
 import asyncio
 import itertools
+import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -11,10 +14,13 @@ from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
 from remanence.cli.verify import tail_problems
+from remanence.context.context import Context
 from remanence.context.tail import PARTS, STAND_IN_TOKENS, fit_tail
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.clock import START
+from remanence.testing.invariants import cached_prefix, flatten
 from remanence.types import ToolCallPart
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -133,3 +139,124 @@ def test_a_message_is_left_out_only_where_excerpts_of_a_quarter_leave_no_room_fo
     if len(shown) < len(sizes):
         assert sum(min(size, part) for size in sizes) > room
         assert sum(min(sizes[seq - 1], part) for seq in shown) >= part
+
+
+TEXTS = st.builds(
+    lambda unit, length: (unit * length)[: max(len(unit), length)],
+    st.sampled_from(
+        ["word ", "旅", "か\u3099", "👩‍👩‍👧", "👍🏽", "x", "ก็", "1234567", '{"k": 1}, ', "a\u2028"]
+    ),
+    st.sampled_from([1, 1, 20, 20, 80, 400, 3_000, 40_000]),
+)
+ARGUMENTS = TEXTS.map(lambda text: json.dumps({"text": text}, ensure_ascii=False))
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> list[list[Message]]:
+    """Messages of any sizes, and calls with all, some or none of their results, in each form."""
+    found: list[list[Message]] = []
+    for number in range(draw(st.integers(1, 12))):
+        if draw(st.booleans()):
+            is_user, said = draw(st.booleans()), draw(TEXTS)
+            found.append([Message.user(said) if is_user else Message.assistant(said)])
+            continue
+        ids = [f"{number}-{place}" for place in range(draw(st.sampled_from([1, 2, 5, 60])))]
+        arguments = draw(ARGUMENTS)
+        calls = [ToolCallPart(id=id_, name="look", arguments=arguments) for id_ in ids]
+        answered = draw(st.permutations(ids))[: draw(st.sampled_from([0, 1, 60, 60]))]
+        said = draw(TEXTS)
+        results = [Message.tool(id_, said) for id_ in answered]
+        is_one_message = draw(st.booleans())
+        if results and is_one_message:
+            content = tuple(part for message in results for part in message.content)
+            results = [Message(role="tool", content=content)]
+        if draw(st.booleans()):
+            found.append([Message.assistant(tool_calls=calls), *results])
+        else:
+            found += [[Message.assistant(tool_calls=[call]) for call in calls], results]
+    return [messages for messages in found if messages]
+
+
+@asynccontextmanager
+async def memory_without_notes(window: int) -> AsyncIterator[Memory]:
+    """A memory for a small window, whose observer fails each time."""
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=Policy(
+            max_context_tokens=window,
+            observe_tokens=window // 6,
+            tail_tokens=window // 4,
+            tail_keep_tokens=window // 16,
+            keep_last=2,
+            reflect_tokens=(window // 10, window // 8),
+        ),
+        observer=ScriptedObserver([RuntimeError("down")] * 1_000),
+        clock=FixedClock(START + timedelta(days=next(LIVES))),
+    ) as memory:
+        yield memory
+
+
+@settings(max_examples=2_000 if IS_LONG else 25)
+@given(rounds=rounds(), window=st.sampled_from([800, 1_000, 2_000, 4_000, 9_000]))
+def test_every_message_of_any_size_is_accounted_for_while_the_observer_is_down(
+    rounds: list[list[Message]], window: int
+) -> None:
+    asyncio.run(account_for_all(rounds, window))
+
+
+async def account_for_all(rounds: list[list[Message]], window: int) -> None:
+    async with memory_without_notes(window) as memory:
+        chat = memory.conversation("a")
+        for messages in rounds:
+            await chat.append(*messages)
+            context = await chat.context(system="You help.")
+            check_accounts(context, {message.seq: message for message in await chat.messages()})
+            assert context.stats.context_tokens <= window
+            assert anthropic_problems(context.to_anthropic()) == ()
+            assert openai_problems(context.to_openai()) == ()
+
+
+def check_accounts(context: Context, tape: dict[int, Message]) -> None:
+    """Each message is whole, named with an excerpt that is shorter, a line, or named."""
+    named = {reason: set[int]() for reason in ("excerpt", "stand_in", "over_budget")}
+    for gap in context.omitted:
+        named[gap.reason].update(range(gap.first_seq, gap.last_seq + 1))
+    shown = {message.seq: message for message in context.messages}
+    whole = {seq for seq, message in shown.items() if message == tape[seq]}
+    stand_in = [block.text for block in context.system if block.kind == "stand_in"]
+    lines = {int(line[1:].split()[0]) for text in stand_in for line in text.splitlines()[1:]}
+
+    assert lines == named["stand_in"]
+    assert max(tape) in shown
+    assert sum(map(len, (whole, *named.values()))) == len(tape), "each is named once"
+    assert whole.union(*named.values()) == set(tape)
+    assert shown.keys() - whole <= named["excerpt"]
+    first = min(shown)  # which says how many calls are left out
+    assert all(shown[seq].tokens < tape[seq].tokens for seq in shown.keys() - whole - {first})
+
+
+@settings(max_examples=300 if IS_LONG else 10)
+@given(
+    huge=st.lists(st.sampled_from([2_000, 9_000, 60_000]), min_size=1, max_size=5),
+    words=st.integers(1, 30),
+)
+def test_a_full_tail_moves_once_for_a_quarter_of_its_room_and_not_with_each_message(
+    huge: list[int], words: int
+) -> None:
+    asyncio.run(count_moves(huge, words))
+
+
+async def count_moves(huge: list[int], words: int) -> None:
+    window, moves, new = 6_000, 0, 0
+    async with memory_without_notes(window) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*[Message.user(text(size)) for size in huge])
+        before = await chat.context(system="You help.")
+        for _ in range(30):
+            (message,) = await chat.append(Message.user(text(words)))
+            new += message.tokens
+            context = await chat.context(system="You help.")
+            prefix = cached_prefix(before)
+            moves += flatten(context)[: len(prefix)] != prefix
+            before = context
+    assert moves <= PARTS + new // (window // 2 // (2 * PARTS))
