@@ -2,22 +2,15 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import inf, log2
 
 from remanence.clock import Clock
-from remanence.languages.vocabulary import (
-    LANGUAGES,
-    Cue,
-    Vocabulary,
-    find_cues,
-    vocabulary,
-    vocabulary_of,
-)
+from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
 from remanence.observers.extractive.passage import is_answer
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.extractive.sentence_scores import is_dependent
-from remanence.observers.learned.features import Line, tag
+from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import score_of_end
 from remanence.observers.learned.score import scorer
@@ -38,27 +31,21 @@ _RISE_PER_DOUBLING = 0.19
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
 _ALIKE = 0.8
-_MAX_DIFFERENT = 4
-"""The number of terms by which two values of one thing may differ on each side."""
 _SHORT_NAME, _LONG_NAME = 2, 6
 """Words of a name, and of one that begins and ends in capitals."""
-_OPENING = 2
-"""Words at the beginning of which one may be "my"."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
-_OWNER_AFTER = 3
-"""Words after a thing of which one may be "my": "the phone number of my mother"."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The terms of a summary: all, those with digits, and those of a single-valued thing.
+    """The terms of a summary: all, and those with digits.
 
     `text` is the summary without its speaker, and `words` are all of its words and signs.
     `says_little` marks an answer to a question that it quotes, and words that depend on others.
-    `names` are names in the order of the text, `owned` those after a word such as "my" at the
-    beginning. `person` names whose home, favorite or other single value it is: empty for the user,
-    None if there is no such value.
+    `names` are names in the order of the text. `owners` are the user's people and things that it
+    names: "my sister", "my flight". `person` names whose home it tells: empty for the user, None if
+    it tells no home.
     """
 
     speaker: str
@@ -66,14 +53,11 @@ class _Meaning:
     says_little: bool
     words: frozenset[str]
     bag: frozenset[str]
-    owned: frozenset[str]
+    owners: frozenset[str]
     person: frozenset[str] | None
     names: tuple[str, ...]
     is_negative: bool
     numbers: frozenset[str]
-    single: frozenset[str]
-    is_home: bool
-    asks_topic: bool
 
 
 def merge_facts(
@@ -90,8 +74,8 @@ def merge_facts(
 
     A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
     replaces it takes its place among those of *past* that this one had replaced. A draft replaces
-    a fact that it retracts, or that has another value for the same thing, such as another home or
-    favourite colour.
+    the fact that it names, one that it denies, another home of the same person, and the statement
+    that it most surely ends by the learned score.
     """
     now = clock.now()
     board = _Board(list(known), [fact for fact in past if fact.valid_to is not None])
@@ -181,9 +165,9 @@ class _Board:
         return next(same, None)
 
     def find_later(self, fact: Fact) -> Fact | None:
-        """Return a current fact that was said later and has another value of the same thing."""
+        """Return a current fact that was said later and replaces this one."""
         later = [known for known in self.current() if known.valid_from > fact.valid_from]
-        other = next((known for known in later if _is_other_value(known, fact)), None)
+        other = next((known for known in later if _contradicts(known, fact)), None)
         if other is None:
             best = max(later, key=lambda known: self._score(fact, known), default=None)
             other = best if best is not None and self._score(fact, best) >= 0 else None
@@ -199,7 +183,7 @@ class _Board:
                 self.repetitions.append(Repetition(same.id, fact))
                 return
             values = [
-                old for old in replaced if _is_other_value(fact, old) or self._score(old, fact) >= 0
+                old for old in replaced if _contradicts(fact, old) or self._score(old, fact) >= 0
             ]
             between = [old for old in values if old.valid_from > fact.valid_from]
             if not between:
@@ -249,44 +233,29 @@ def _is_alike(a: _Meaning, b: _Meaning) -> bool:
 
 
 def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
-    if draft.replaces == old.id:
-        return True
-    mine, theirs = _meaning(new.summary), _meaning(old.summary)
-    if mine.speaker != theirs.speaker:
-        return False
-    # A retracted value is that of the old fact if both facts are about the same thing.
-    retracted = _meaning(draft.supersedes or "").bag
-    if retracted and retracted <= theirs.bag and mine.bag & theirs.bag - retracted:
-        return True
-    return new.valid_from >= old.valid_from and _is_other_value(new, old)
+    is_later = new.valid_from >= old.valid_from
+    return draft.replaces == old.id or (is_later and _contradicts(new, old))
 
 
-def _is_other_value(new: Fact, old: Fact) -> bool:
-    """Return whether a fact has another value than an earlier one for the same thing."""
+def _contradicts(new: Fact, old: Fact) -> bool:
+    """Return whether a fact denies what another says, or tells another home of the same person."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
     if is_answer(mine.text):
         return False  # The words of the question are not the user's.
-    return _concern_one(new, old) and (
-        (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
-        or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
-        or _other_value(mine, theirs)
-    )
+    denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
+    moves = _is_home(new) and _is_home(old) and _differ(mine, theirs)
+    return (denies or moves) and _concern_one(new, old)
 
 
 def _concern_one(new: Fact, old: Fact) -> bool:
-    """Return whether one speaker said two facts of one person, as far as they say so."""
+    """Return whether one speaker said two facts of one person or thing, as far as they say so."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
-    is_of_owner = _names_owner(mine, theirs) and _names_owner(theirs, mine)
-    return mine.speaker == theirs.speaker and is_of_owner and _is_of_one_person(new, old)
-
-
-def _names_owner(one: _Meaning, other: _Meaning) -> bool:
-    """Return whether a fact names what another begins with as the user's: "my sister", "my flight"."""
-    return not other.owned or bool(other.owned & one.bag)
+    names_other = mine.owners and theirs.owners and mine.owners.isdisjoint(theirs.owners)
+    return mine.speaker == theirs.speaker and not names_other and _is_of_one_person(new, old)
 
 
 def _is_of_one_person(new: Fact, old: Fact) -> bool:
-    """Return whether two values are of one person, as far as both say whose they are."""
+    """Return whether two homes are of one person, as far as both facts tell one."""
     mine, theirs = _meaning(new.summary).person, _meaning(old.summary).person
     if mine is None or theirs is None:
         return True
@@ -316,7 +285,7 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
 
 
 def _is_home(fact: Fact) -> bool:
-    return HOME in fact.tags or _meaning(fact.summary).is_home
+    return HOME in fact.tags or _meaning(fact.summary).person is not None
 
 
 def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
@@ -324,60 +293,28 @@ def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
     return not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
 
 
-def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Return whether both name different values of a single-valued thing, such as a favorite."""
-    if not mine.single & theirs.single:
-        return False
-    common = mine.bag & theirs.bag - mine.single - theirs.single
-    only_mine = mine.bag - theirs.bag - mine.single
-    only_theirs = theirs.bag - mine.bag - theirs.single
-    few = 0 < len(only_mine) <= _MAX_DIFFERENT and 0 < len(only_theirs) <= _MAX_DIFFERENT
-    return few and bool(common or not mine.asks_topic)
-
-
 @lru_cache(maxsize=4_096)
 def _meaning(summary: str) -> _Meaning:
     speaker, separator, text = summary.partition(": ")
     if not separator or not _may_be_name(speaker):
         speaker, text = "", summary
-    whole, text = text, _without_now(text)
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
     said = list(words(text, vocabulary, opens=False))
     content = [word for word in said if word.key not in small]
-    owned = _things_after_my(said)
-    cues = [
-        cue
-        for cue in find_cues(text, "home", "preferred", "single")
-        if cue.use != "home" or _is_of_person(text, cue, vocabulary, owned)
-    ]
-    is_home = any(cue.use == "home" for cue in cues)
-    single = frozenset(
-        term for cue in cues[:1] for word in cue.phrase.split() for term in terms(word)
-    )
+    cue = next(iter(find_cues(text, "home")), None)
+    person = _person(text, said, cue, vocabulary) if cue else None
     return _Meaning(
         speaker=speaker.casefold(),
-        text=whole,
-        says_little=is_answer(whole) or is_dependent(scorer().score(Line(whole, "user"))),
-        words=frozenset(WORD.findall(whole.casefold())),
+        text=text,
+        says_little=is_answer(text) or is_dependent(scorer().score(Line(text, "user"))),
+        words=frozenset(WORD.findall(text.casefold())),
         bag=_all_terms(content),
-        owned=owned - single if is_home else owned,
-        person=_person(text, cues[0], vocabulary) if cues else None,
+        owners=_owners(said, vocabulary),
+        person=person,
         names=tuple(word.key for word in content if word.is_name),
-        is_negative=_is_negative(text, said, vocabulary),
+        is_negative=vocabulary.denies(word.key for word in said),
         numbers=frozenset(word.key for word in content if has_digit(word)),
-        single=single,
-        is_home=is_home,
-        asks_topic=bool(cues) and cues[0].use == "preferred",
-    )
-
-
-def _without_now(text: str) -> str:
-    """Return a text without words such as "now", which stand anywhere in it."""
-    keys = [chunk.lower().rstrip(",.;") for chunk in text.split()]
-    known = language_of(text, keys).words
-    return " ".join(
-        c for c, key in zip(text.split(), keys, strict=True) if "now" not in known.get(key, ())
     )
 
 
@@ -389,65 +326,25 @@ def _may_be_name(text: str) -> bool:
     return len(parts) <= _LONG_NAME and not (parts[0][0].islower() or parts[-1][0].islower())
 
 
-def _is_of_person(text: str, cue: Cue, vocabulary: Vocabulary, owned: frozenset[str]) -> bool:
-    """Return whether the user, a name or somebody after "my" lives or moves, and no other thing.
+def _person(
+    text: str, said: Sequence[Word], cue: Cue, vocabulary: Vocabulary
+) -> frozenset[str] | None:
+    """Return the terms that name who lives or moves, empty for the user; None if a thing does.
 
-    Where nothing follows the phrase, as in Japanese, the place is before it; in scripts without
-    spaces words are not told apart.
+    Somebody is a name that opens the text, or a word or two after "my". Where nothing follows the
+    phrase, as in Japanese, the place is before it; in scripts without spaces words are not told
+    apart: both are of the user.
     """
-    before, after = text[: cue.start], text[cue.start + len(cue.phrase) :]
-    if vocabulary.small or not any(map(str.isalnum, after)):
-        return True
-    said = list(words(before, vocabulary, opens=False))
-    if any("i" in found for found in _classes(said)):
-        return True
-    named = said[:1] if said and said[0].is_name else []  # in German each noun has a capital
-    things = [w for w in said if w.key not in vocabulary.function_words and w not in named]
-    return _all_terms(things) <= owned
-
-
-def _person(text: str, cue: Cue, vocabulary: Vocabulary) -> frozenset[str]:
-    """Return the terms that name whose value a cue is about: "my wife works at", "Tom's birthday"."""
-    said = list(words(text, vocabulary, opens=False))
-    classes = _classes(said)
-    begin = sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))
-    end = begin + len(cue.phrase.split())
-    before = said[:begin]
-    if any("i" in found for found in classes[:begin]):
+    before = said[: sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))]
+    classes = _classes(said)[: len(before)]
+    is_place_before = not any(map(str.isalnum, text[cue.start + len(cue.phrase) :]))
+    if vocabulary.small or is_place_before or any("i" in found for found in classes):
         return frozenset()
-    owners = [
-        word
-        for word, found in zip(before, classes, strict=False)
-        if word.key.endswith("'s") and not found  # not "it's" or "she's"
-    ]
-    if owners:
-        return _all_terms(owners[-1:])
-    is_thing = cue.phrase in _things()
-    mine = max((at for at, found in enumerate(classes[:begin]) if "my" in found), default=None)
-    if mine is not None:
-        named = [] if is_thing else before[mine + 1 :]  # "my new phone", "my sister Eva lives in"
-        return _all_terms(word for word in named if word.key not in vocabulary.function_words)
-    if before and before[0].is_name and before[0].key not in vocabulary.function_words:
-        return _all_terms(before[:1])
-    if not is_thing:
-        return frozenset()
-    after = enumerate(classes[end : end + _OWNER_AFTER], start=end + 1)
-    return _all_terms(word for at, found in after if "my" in found for word in said[at : at + 1])
-
-
-@cache
-def _things() -> frozenset[str]:
-    """Return the cue phrases for something of a person, whose examples have "my" before them."""
-    things = set()
-    for table in map(vocabulary, LANGUAGES):
-        examples = {**table.cues.get("preferred", {}), **table.cues.get("single", {})}
-        for phrase, example in examples.items():
-            before = example.casefold().partition(phrase.casefold())[0]
-            at = sum(1 for _ in words(before, table, opens=False))
-            classes = _classes(list(words(example, table, opens=False)))
-            if any("my" in found for found in classes[max(0, at - 1) : at]):
-                things.add(phrase.casefold())
-    return frozenset(things)
+    mine = max((at + 1 for at, found in enumerate(classes) if "my" in found), default=0)
+    named = [word for word in before[mine:] if word.key not in vocabulary.function_words]
+    opening = [word for word in before[:1] if word.is_name]
+    is_person = len(named) <= _OWNED if mine else named in ([], opening)
+    return _all_terms(named) if is_person else None
 
 
 def _classes(said: Sequence[Word]) -> list[Collection[str]]:
@@ -457,17 +354,18 @@ def _classes(said: Sequence[Word]) -> list[Collection[str]]:
     return [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
 
 
-def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> bool:
-    """Return whether a word denies: "not", "ohne", "没有"."""
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
-    denies = any("neg" in classes for _, classes in tagged)
-    return denies or any(word.key in vocabulary.denials for word in said)
-
-
-def _things_after_my(said: Sequence[Word]) -> frozenset[str]:
-    """Return the terms of the words after an opening "my"."""
-    owners = (at + 1 for at, found in enumerate(_classes(said[:_OPENING])) if "my" in found)
-    return _all_terms(word for at in owners for word in said[at : at + _OWNED])
+def _owners(said: Sequence[Word], vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the terms of the last owner in "my sister's flight", or of the words after "my"."""
+    classes = _classes(said)
+    named = [
+        word
+        for word, found in zip(said, classes, strict=True)
+        if word.key.endswith("'s") and not found  # not "it's" or "she's"
+    ][-1:]
+    if not named:
+        mine = [at + 1 for at, found in enumerate(classes) if "my" in found]
+        named = [word for at in mine for word in said[at : at + _OWNED]]
+    return _all_terms(word for word in named if word.key not in vocabulary.function_words)
 
 
 def _all_terms(said: Iterable[Word]) -> frozenset[str]:

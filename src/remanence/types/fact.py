@@ -19,8 +19,7 @@ class Owner(NamedTuple):
 class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
-    `supersedes` is the earlier value that it retracts, in the words of an earlier fact, and
-    `replaces` the id of that fact if it is known.
+    `replaces` is the id of the known fact whose place it takes.
     """
 
     summary: str
@@ -29,7 +28,6 @@ class FactDraft:
     first_seq: int | None = None
     last_seq: int | None = None
     valid_from: datetime | None = None
-    supersedes: str | None = None
     replaces: str | None = None
 
 
