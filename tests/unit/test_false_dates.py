@@ -266,7 +266,6 @@ def test_a_fiscal_year_is_not_the_calendar_year(said: str) -> None:
     [
         "We met last week",
         "I leave next week on Friday",
-        "Nächste Woche fliege ich",
         "La semaine dernière il a plu",
         "上周我搬家了",
         "下周五开会",
@@ -277,3 +276,49 @@ def test_a_fiscal_year_is_not_the_calendar_year(said: str) -> None:
 def test_a_week_counted_on_a_sunday_may_begin_or_end_then_and_stays(said: str) -> None:
     assert relative_dates(said, SUNDAY) == []
     assert relative_dates(said, THURSDAY) != []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("Nächste Woche fliege ich", ["Nächste Woche"]),
+        ("Het was vrijdag vorige week", ["vrijdag vorige week"]),
+        ("Ci vediamo la settimana prossima", ["settimana prossima"]),
+        ("На прошлой неделе было холодно", ["На прошлой неделе"]),
+        ("Geçen hafta taşındık", ["Geçen hafta"]),
+    ],
+)
+def test_a_sunday_ends_a_week_where_all_weeks_begin_on_monday(said: str, dated: list[str]) -> None:
+    assert relative_dates(said, SUNDAY) == dated
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The house was built in two weeks",
+        "I learned the song in three days",
+        "She hasn't called back in a week",
+        "We bought and sold it, and it was done in two days",
+        "Wir haben das Haus in zwei Wochen gebaut",
+        "Das Buch wurde in drei Tagen gelesen",
+        "Ha leído el libro en dos días",
+        "Aprendió la canción en tres días",
+    ],
+)
+def test_the_time_that_something_took_is_not_counted_ahead(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("I was told the exam is in two weeks", ["in two weeks"]),
+        ("I need it in two weeks", ["in two weeks"]),
+        ("We finished it yesterday and leave in two weeks", ["yesterday", "in two weeks"]),
+        ("We moved in two weeks ago", ["two weeks ago"]),
+        ("Wir haben in zwei Wochen Prüfung", ["in zwei Wochen"]),
+        ("Viajo a Roma en dos semanas", ["en dos semanas"]),
+    ],
+)
+def test_what_is_ahead_is_dated_beside_words_of_the_past(said: str, dated: list[str]) -> None:
+    assert relative_dates(said) == dated

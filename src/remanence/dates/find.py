@@ -122,7 +122,8 @@ def _read(
             slots[name.split("_")[0]] = language.slots.get(name, {}).get(plain, raw)
     if meaning is calendar_day and (before := _weekday_before(language, match)):
         slots["weekday"] = language.slots["weekday"][fold(before[1])]
-    period = meaning(DateReading(at=at, slots=slots, word=word))
+    is_monday_first = language.is_monday_first
+    period = meaning(DateReading(at=at, slots=slots, word=word, is_monday_first=is_monday_first))
     if period is None:
         return None
     return DateMention(

@@ -65,6 +65,7 @@ class Language:
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
         particle: A pattern of what may precede the words of a date, but would govern the date.
+        is_monday_first: Weeks begin on Monday in all countries where it is the language of most.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Language:
     left: str
     right: str
     particle: re.Pattern[str]
+    is_monday_first: bool
 
     @cached_property
     def patterns(self) -> "tuple[PhrasePattern, ...]":
@@ -204,6 +206,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         left=table.get("left", _BEFORE_WORD),
         right=table.get("right", _AFTER_WORD),
         particle=re.compile(f"(?:{table.get('particle', _NEVER)})$", re.IGNORECASE),
+        is_monday_first=table.get("is_monday_first", False),
     )
 
 

@@ -19,15 +19,21 @@ _FRIDAY, _SATURDAY, _SUNDAY = 4, 5, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateReading:
-    """A matched phrase: its time, slots, and the word to keep."""
+    """A matched phrase: its time, slots, the word to keep, and whether weeks begin on Monday."""
 
     at: datetime
     slots: Mapping[str, int | str]
     word: str
+    is_monday_first: bool
 
     @property
     def today(self) -> date:
         return self.at.date()
+
+    @property
+    def is_between_weeks(self) -> bool:
+        """A Sunday, the last day of a week or its first."""
+        return self.today.weekday() == _SUNDAY and not self.is_monday_first
 
     @property
     def unit(self) -> Unit:
@@ -50,12 +56,12 @@ def some_day(reading: DateReading) -> Period:
 def some_period(reading: DateReading) -> Period | None:
     """Last week, next month, this year.
 
-    None for a week on a Sunday, its last day or its first, and for the next weekend.
+    None for the next weekend, and for a week on a day between weeks.
     """
     shift, unit = reading.number("shift"), reading.unit
     if unit == "weekend" and shift > 0:
         return None
-    if unit == "week" and reading.today.weekday() == _SUNDAY:
+    if unit == "week" and reading.is_between_weeks:
         return None
     return periods.shift(reading.today, unit, shift)
 
@@ -119,8 +125,8 @@ def weekdays_counted(reading: DateReading) -> Period:
 
 
 def weekday_of_week(reading: DateReading) -> Period | None:
-    """Friday of last week; None on a Sunday, which ends a week or begins one."""
-    if reading.today.weekday() == _SUNDAY:
+    """Friday of last week; None on a day between weeks."""
+    if reading.is_between_weeks:
         return None
     week = periods.shift(reading.today, "week", reading.number("shift"))
     return periods.shift(week.first, "day", reading.number("weekday"))
