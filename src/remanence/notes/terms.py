@@ -17,12 +17,6 @@ _PIECE = re.compile(
     f"(?P<hangul>[{_HANGUL}]{{2,}})|(?P<pairs>[{_IDEOGRAPHS}]{{2,}})|(?P<runs>[{_SYLLABIC}]{{{_RUN},}})"
     rf"|(?P<word>(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff]){{{_MIN_LETTERS},}})"
 )
-_REPORT = (
-    "user assistant tool system says said tells told mentions mentioned asked asks reported wants "
-    "wanted prefers preferred likes liked has had lives lived works worked moved fact decision "
-    "preference previously formerly earlier before longer now new old"
-)
-"""Words with which notes and facts report what was said."""
 
 
 def terms(text: str) -> frozenset[str]:
@@ -52,7 +46,7 @@ def _all_terms(text: str) -> frozenset[str]:
 
 @cache
 def _small_terms() -> frozenset[str]:
-    texts = [_REPORT]
+    texts: list[str] = []
     for table in map(vocabulary, LANGUAGES):
         kinds = (table.function_words, table.slight, table.first, table.second, table.denials)
         texts += [word for kind in (*kinds, table.light) for word in kind]
