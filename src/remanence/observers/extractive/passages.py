@@ -125,8 +125,7 @@ def _passages_of_text(
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
             and not (is_dependent(scores) and answered is None)
         )
-        is_doubtful = is_user and (standing or whole.is_borrowed(sentence))
-        frame = whole.frame(number) if is_doubtful else ""
+        frame = whole.frame(number) if standing or (is_user and quoted) else ""
         opening = tuple(words(frame, message_vocabulary, opens=True))
         context, is_framed = lead, any(not word.dropped for word in opening)
         if is_framed:

@@ -73,14 +73,11 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         goes_on = chunks[place + 1 :] and chunk.endswith(".") and not chunk.endswith("..")
         if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
             word = word._replace(text=f"{word.text.rstrip('.')}.")
-        if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
-            word = word._replace(is_name=True)
         opens = False
         if word is None:
             glued = False
             continue
-        is_denied = word.key in vocabulary.second and _is_denied(chunks[place + 1 :])
-        if word.dropped and (is_denied or follows_denial):
+        if word.dropped and follows_denial:
             word = word._replace(dropped=False)
         follows_denial = word.key in vocabulary.denials
         yield word._replace(glued=True) if glued else word
@@ -92,22 +89,6 @@ def _after_number(chunk: str, word: Word | None) -> Word | None:
     if word is not None:
         return word._replace(dropped=False) if word.key in _HALVES else word
     return Word(chunk.rstrip(".!?"), chunk[0]) if chunk[0] in "%‰°" else None
-
-
-def _is_denied(following: Sequence[str]) -> bool:
-    """Return whether a negated verb follows: "you can't" need not apply to the speaker."""
-    after = following[0].lower().replace("’", "'") if following else ""
-    return after.startswith("cannot") or "n't" in after
-
-
-def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
-    """Return whether a sentence opens with a name, to judge by a name as its second word."""
-    if not (word.text[:1].isupper() and following) or word.text[-1:] in _KEPT_TAIL:
-        return False
-    if word.key in vocabulary.function_words or word.key in vocabulary.weak:
-        return False
-    after = _word(following[0], vocabulary, opens=False)
-    return after is not None and after.is_name
 
 
 def render_words(parts: Sequence[Word]) -> str:

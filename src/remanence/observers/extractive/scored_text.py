@@ -104,9 +104,6 @@ class ScoredText:
         return tuple(word._replace(dropped=False) for word in label if word.text)
 
     def is_quoted(self, span: Span) -> bool:
-        return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
-
-    def is_borrowed(self, span: Span) -> bool:
         return is_inside(span, self.quotations)
 
     def frame(self, number: int) -> str:
@@ -119,7 +116,7 @@ class ScoredText:
             return ""
         first, span = self.spans[0], self.spans[number]
         opening = Line(self.text[first.start : first.end], "user")
-        if not self.is_borrowed(span):
+        if not self.is_quoted(span):
             alone = Line(self.text[span.start : span.end], "user", self.before)
             behind = statement_scores(alone._replace(opening=opening))[STATED]
             if not behind < 0 <= statement_scores(alone)[STATED]:
