@@ -66,7 +66,13 @@ def test_quotations_and_letters_are_found_by_their_form(text: str, quoted: list[
     assert [text[start:end].strip() for start, end in quoted_spans(text)] == quoted
 
 
-@pytest.mark.parametrize("text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, REPLY])
+SPEECH = (
+    "mein chef meinte „am 24. oktober fliegen wir für drei monate nach chile, der untermieter heißt "
+    "falk“"
+)
+
+
+@pytest.mark.parametrize("text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, REPLY, SPEECH])
 async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         await noted(memory, text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import is_mostly_inside, quoted_spans
 from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.features import Line, Role, lines
 from remanence.types import Message, TextPart, ToolResultPart
@@ -28,7 +28,7 @@ def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText]:
             spans = tuple(sentences(text))
             said = lines([(role, [text[span.start : span.end] for span in spans])])
             own = tuple(
-                line._replace(reply_to=last, is_quoted=is_inside(span, quoted))
+                line._replace(reply_to=last, is_quoted=is_mostly_inside(span, quoted))
                 for line, span in zip(said, spans, strict=True)
             )
             yield SpokenText(message, role, text, spans, own)

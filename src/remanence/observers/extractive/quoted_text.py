@@ -35,6 +35,12 @@ def is_inside(span: Span, quoted: Iterable[Span]) -> bool:
     return any(start - 1 <= span.start and span.end <= end + _MARKS_BEHIND for start, end in quoted)
 
 
+def is_mostly_inside(span: Span, quoted: Iterable[Span]) -> bool:
+    """Return whether more than half of a sentence is in one of the stretches: "My boss said “…”."."""
+    half = (span.end - span.start) / 2
+    return any(min(span.end, end) - max(span.start, start) > half for start, end in quoted)
+
+
 def quoted_spans(text: str) -> Iterator[Span]:
     """Yield the stretches of a text that are quoted, and the letter or mail that it ends with.
 

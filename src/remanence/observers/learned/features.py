@@ -32,7 +32,7 @@ class Line(NamedTuple):
     opening: "Line | None" = None
     """The first line of its message, unless it is the first itself."""
     is_quoted: bool = False
-    """It is within quotation marks or a letter of somebody else; no feature."""
+    """Most of it is within quotation marks or a letter of somebody else; no feature."""
 
 
 class Features(NamedTuple):
