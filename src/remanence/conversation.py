@@ -74,7 +74,7 @@ LOG_SEPARATOR = "\n\n---\n\n"
 """Between the segments of an observation log, as in the view `observation_log`."""
 
 ROUND: Final = 100
-"""Newest messages that are searched for the tool calls of the round in progress."""
+"""Newest messages that are searched for the tool calls of the turn in progress."""
 
 CANDIDATES: Final = 20
 """Hits of a recall that are candidates for `forget`."""

@@ -23,7 +23,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
-_LONGEST_PARTICLE = 12
+_MAX_PARTICLE = 12
 
 
 class _Candidate(NamedTuple):
@@ -138,7 +138,7 @@ def _read(
 
 
 def _is_after_particle(language: Language, match: Match[str]) -> bool:
-    before = match.string[max(0, match.start() - _LONGEST_PARTICLE) : match.start()]
+    before = match.string[max(0, match.start() - _MAX_PARTICLE) : match.start()]
     return language.particle.search(before) is not None
 
 

@@ -20,13 +20,13 @@ from remanence.facts.merge import SAVED, merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
-from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, FactType, Owner
+from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner
 from remanence.wire.message_rules import storable
 
 TRIES = 5
 MAX_SUMMARY_CHARACTERS = 4_000
-MAX_ROUND = 200
-"""Newest messages that are searched for the beginning of the round in progress."""
+MAX_TURN = 200
+"""Newest messages that are searched for the beginning of the turn in progress."""
 
 Search = Callable[[Owner, str, int], Awaitable[tuple[Fact, ...]]]
 
@@ -76,7 +76,7 @@ class Facts:
         """Save a fact, or return the known one that says the same.
 
         It supersedes a fact that it contradicts, and the one with the id *replaces*. One that was
-        said in a *conversation* has the round in progress as its source, from the user's newest
+        said in a *conversation* has the turn in progress as its source, from the user's newest
         message on, and is erased with it.
 
         Raises:
@@ -101,12 +101,20 @@ class Facts:
         )
         source = None if conversation is None else ConversationRef(tenant, conversation)
         if source is not None:
-            first_seq, last_seq = await self._round(source, owner)
+            first_seq, last_seq = await self._turn(source, owner)
             draft = replace(draft, first_seq=first_seq, last_seq=last_seq)
         for _ in range(TRIES):
             known = await self._known(owner, replaces)
             past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
-            changes = self._merge(owner, source, draft, known, past)
+            changes = merge_facts(
+                [draft],
+                known,
+                owner=owner,
+                source=source,
+                made_by=SAVED,
+                clock=self._clock,
+                past=past,
+            )
             saved = await self._store.save_facts(changes)
             if saved is None:
                 continue
@@ -119,15 +127,15 @@ class Facts:
             f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
         )
 
-    async def _round(self, source: ConversationRef, owner: Owner) -> tuple[int | None, int | None]:
-        """Return the first and last seq of the round in progress; of an empty tape None."""
+    async def _turn(self, source: ConversationRef, owner: Owner) -> tuple[int | None, int | None]:
+        """Return the first and last seq of the turn in progress; of an empty tape None."""
         state = await self._store.state(source)
         if state is None:
             return None, None
         if state.user != owner.user:
             raise InvalidArgument(f"user {owner.user!r} has no conversation {source.id!r}")
-        after = max(0, state.last_seq - MAX_ROUND)
-        newest = await self._store.messages(source, after=after, limit=MAX_ROUND)
+        after = max(0, state.last_seq - MAX_TURN)
+        newest = await self._store.messages(source, after=after, limit=MAX_TURN)
         said = [message.seq for message in newest if message.role == "user"]
         first_seq = said[-1] if said else state.last_seq
         return first_seq, max(first_seq, state.last_seq)
@@ -205,24 +213,6 @@ class Facts:
         require_name("tenant", tenant)
         require_name("user", user)
         return Owner(tenant, user)
-
-    def _merge(
-        self,
-        owner: Owner,
-        source: ConversationRef | None,
-        draft: FactDraft,
-        known: Sequence[Fact],
-        past: Sequence[Fact],
-    ) -> FactChanges:
-        return merge_facts(
-            [draft],
-            known,
-            owner=owner,
-            source=source,
-            made_by=SAVED,
-            clock=self._clock,
-            past=past,
-        )
 
 
 def _check_valid_from(moment: datetime | None) -> None:

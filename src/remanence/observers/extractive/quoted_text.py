@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator
 
 from remanence.observers.extractive.sentences import Span
 
-_LEAST = 40
+_MIN_QUOTATION = 40
 """Characters of a quotation that may have a sentence; a shorter one is a name or a word."""
-_MOST = 20_000
+_MAX_QUOTATION = 20_000
 _PAIRS = ("“”", "„“", "„”", "«»", "»«", "「」", "『』", '""')
 _QUOTATION = re.compile(
-    "|".join(f"{pair[0]}(?<![0-9A-Za-z].)[^{pair}]{{0,{_MOST}}}{pair[1]}" for pair in _PAIRS)
+    "|".join(
+        f"{pair[0]}(?<![0-9A-Za-z].)[^{pair}]{{0,{_MAX_QUOTATION}}}{pair[1]}" for pair in _PAIRS
+    )
 )
 """A quotation, found from the left, so that none begins where another ends or behind a number."""
 _SALUTATION = re.compile(
@@ -50,7 +52,7 @@ def quoted_spans(text: str) -> Iterator[Span]:
         yield Span(*lines.span())
     for match in _QUOTATION.finditer(text):
         start, end = match.start() + 1, match.end() - 1
-        if end - start >= _LEAST:
+        if end - start >= _MIN_QUOTATION:
             yield Span(start, end)
     for mail in _MAIL.finditer(text):
         if _SENT.search(mail[0]):

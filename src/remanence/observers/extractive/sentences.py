@@ -36,7 +36,7 @@ _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
 _WORD_BEFORE = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\.$")
-_LONGEST_SHORT = 16
+_MAX_ABBREVIATION = 16
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
 """A letter, or letters with a period behind each: "p.m."."""
 _NUMBER_BEFORE = re.compile(r"\d\.?\s?$")
@@ -91,7 +91,7 @@ def sentences(text: str) -> Iterator[Span]:
 def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
     """Return whether a sentence goes on behind the period of an abbreviation, an ordinal or "no."."""
     stop, after = end.start() + 1, end.end()
-    before = _WORD_BEFORE.search(text, max(start, stop - _LONGEST_SHORT), stop)
+    before = _WORD_BEFORE.search(text, max(start, stop - _MAX_ABBREVIATION), stop)
     if before is None:
         return False
     word, following = before[0], text[after : after + 1]
