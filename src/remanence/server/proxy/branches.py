@@ -1,33 +1,70 @@
 """The tapes of a conversation: its first one, and its branches by their numbers."""
 
+import re
+from collections.abc import Sequence
+from itertools import count
 from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
-from remanence.errors import WrongUser
 from remanence.memory import Memory
 from remanence.server.proxy.naming import Name
-from remanence.types import MemoryState
+from remanence.types import ConversationRef, MemoryState
 
 MAX_BRANCHES: Final = 1_000
 
+_NUMBER: Final = re.compile("[1-9][0-9]{0,2}")
+_PAGE: Final = 20
+
 
 class Branch(NamedTuple):
-    """A tape, which may be empty, and its state."""
+    """A tape and its state."""
 
     conversation: Conversation
     state: MemoryState
 
 
-async def read_branch(memory: Memory, name: Name, number: int) -> Branch | None:
-    """Return the tape of a number; None if another user has a conversation of its name.
+class Branches(NamedTuple):
+    """The tapes of a conversation by their numbers, and the next one, unless all are taken."""
+
+    tapes: Sequence[Branch]
+    next: Conversation | None
+
+
+async def read_branches(memory: Memory, name: Name) -> Branches:
+    """Return the tapes of a conversation, but none of another user with the id of a branch.
+
+    Numbers between them may be missing, as tapes are deleted; the next one is behind all of them.
 
     Raises:
         WrongUser: the conversation itself is another user's.
     """
-    conversation = memory.conversation(name.tape(number), user=name.user, tenant=name.tenant)
-    try:
-        return Branch(conversation, await conversation.state())
-    except WrongUser:
-        if not number:
-            raise
-        return None
+
+    def conversation(number: int) -> Conversation:
+        return memory.conversation(name.tape(number), user=name.user, tenant=name.tenant)
+
+    states = await _read_states(memory, name)
+    ours = [number for number in sorted(states) if states[number].user in (None, name.user)]
+    if (first := await conversation(0).state()).last_seq:
+        states[0] = first
+        ours.insert(0, 0)
+    behind = ours[-1] + 1 if first.last_seq else 0
+    free = next(number for number in count(behind) if number not in states)
+    return Branches(
+        [Branch(conversation(number), states[number]) for number in ours],
+        conversation(free) if free < MAX_BRANCHES else None,
+    )
+
+
+async def _read_states(memory: Memory, name: Name) -> dict[int, MemoryState]:
+    """Return the states of the conversations with the id of a branch, by its number."""
+    states: dict[int, MemoryState] = {}
+    prefix = f"{name.conversation}~"
+    after = ConversationRef(name.tenant, prefix)
+    while page := await memory.conversations(tenant=name.tenant, after=after, limit=_PAGE):
+        for state in page:
+            if not state.ref.id.startswith(prefix):
+                return states
+            if _NUMBER.fullmatch(number := state.ref.id.removeprefix(prefix)):
+                states[int(number)] = state
+        after = page[-1].ref
+    return states

@@ -5,17 +5,17 @@ message is on the tape once, and a history that was edited never continues the t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
-from remanence.errors import ConversationErased, ConversationGrown
+from remanence.errors import ConversationErased, ConversationGrown, WrongUser
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
+from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branches
 from remanence.server.proxy.identity import (
     chain,
     is_equal,
@@ -92,9 +92,13 @@ class _Match(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The end of a history that was found on a tape: the message with the id *last_id*."""
+    """The end of a history that was found on a tape: the message with the id *last_id*.
 
-    tape: str
+    The tape has a key, as its name may be another one's after it was deleted.
+    """
+
+    conversation: Conversation
+    key: int
     last_id: str
     last_seq: int
     not_on_tape: frozenset[int]
@@ -179,7 +183,7 @@ class Histories:
         ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
         for end, end_id, end_seq in ends:
             if end:
-                place = _Place(tape.conversation.id, end_id, end_seq, not_on_tape)
+                place = _Place(tape.conversation, version.key, end_id, end_seq, not_on_tape)
                 self._places[name, ids[end - 1]] = place
         return Stored(
             conversation=tape.conversation,
@@ -204,11 +208,12 @@ class Histories:
             return match
         lengths = {id_: number for number, id_ in enumerate(ids, 1)}
         tapes = []
-        async for tape in self._read_tapes(name):
-            if tape.last_seq and tape.last_id in lengths:
+        branches = await read_branches(self._memory, name)
+        for each in branches.tapes:
+            tape = await _read_end(each)
+            if tape.last_id in lengths:
                 return _Match(tape, lengths[tape.last_id])
             tapes.append(tape)
-        *tapes, empty = tapes
         if known and (match := _go_on(known, messages, is_same)):
             return match
         shared = await _find_shared(known, tapes, messages, ids)
@@ -216,42 +221,34 @@ class Histories:
             return _Match(shared.tape, shared.length, shared.not_on_tape)
         if match := await _find_overlap(tapes, messages, beyond=shared.length if shared else 0):
             return match
+        if (empty := branches.next) is None:
+            raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if shared:
-            id_ = empty.conversation.id
             source = shared.tape.conversation
             version = _version_of(source, question) or shared.tape.state.tape_version
-            await source.fork(id_, last_seq=shared.last_seq, version=version)
-            return _Match(await self._read(name, id_), shared.length, shared.not_on_tape)
+            state = await source.fork(empty.id, last_seq=shared.last_seq, version=version)
+            forked = await _read_end(Branch(empty, state))
+            return _Match(forked, shared.length, shared.not_on_tape)
         if tapes and not branch:
             raise UnknownHistory(
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return _Match(empty)
-
-    async def _read_tapes(self, name: Name) -> AsyncIterator[_Tape]:
-        """Yield the tape of a conversation, those of its branches, and the first empty one."""
-        for number in range(MAX_BRANCHES):
-            if branch := await read_branch(self._memory, name, number):
-                yield await _read_end(branch)
-                if not branch.state.last_seq:
-                    return
-        raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
+        return _Match(await _read_end(Branch(empty, await empty.state())))
 
     async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
         """Return how much of the history was found on a tape before."""
         for length in range(len(ids), 0, -1):
             if place := self._places.get((name, ids[length - 1])):
-                tape = await self._read(name, place.tape)
-                return _Shared(tape, length, place.last_seq, place.last_id, place.not_on_tape)
+                with suppress(WrongUser):  # who has its name since it was deleted
+                    tape = await _read_end(
+                        Branch(place.conversation, await place.conversation.state())
+                    )
+                    if tape.state.key == place.key:
+                        return _Shared(
+                            tape, length, place.last_seq, place.last_id, place.not_on_tape
+                        )
         return None
-
-    def _conversation(self, name: Name, id_: str) -> Conversation:
-        return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
-
-    async def _read(self, name: Name, id_: str) -> _Tape:
-        conversation = self._conversation(name, id_)
-        return await _read_end(Branch(conversation, await conversation.state()))
 
 
 async def _require_unerased(stored: Stored) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI
-from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branch
+from remanence.server.proxy.branches import Branch, read_branches
 from remanence.server.proxy.naming import Name
 from remanence.types import ConversationRef, TapeVersion
 from remanence.wire.json_value import JsonObject
@@ -36,11 +36,7 @@ class Items:
     async def read(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
         """Return the items of all tapes of a conversation, by id."""
         items: dict[str, JsonObject] = {}
-        for number in range(MAX_BRANCHES):
-            if (branch := await read_branch(self._memory, name, number)) is None:
-                continue
-            if not branch.state.last_seq:
-                break
+        for branch in (await read_branches(self._memory, name)).tapes:
             items |= (await self._read_tape(branch, api)).items
         return items
 

@@ -1,0 +1,110 @@
+"""Branches of a conversation at the proxies, some of which were deleted."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from tests.server.conftest import Client, served
+from tests.wire.dialects import Reply
+from tests.wire.servers import ModelServer
+
+from remanence import Conversation, Memory, Message
+from remanence.server.app import create_app
+from remanence.server.proxy.naming import name_of
+
+KEY = {"authorization": "Bearer key-of-a"}
+TENANT = name_of(KEY, "trip", None).tenant
+NUMBERS = ("One.", "Two.", "Three.", "Four.")
+
+
+def served_proxy(memory: Memory, upstream: ModelServer) -> AbstractAsyncContextManager[Client]:
+    return served(create_app(memory, openai_url=upstream.url))
+
+
+@pytest.fixture
+async def proxy(memory: Memory, upstream: ModelServer) -> AsyncIterator[Client]:
+    async with served_proxy(memory, upstream) as proxy:
+        yield proxy
+
+
+def history(*texts: str) -> list[dict[str, Any]]:
+    return [
+        {"role": "assistant" if index % 2 else "user", "content": text}
+        for index, text in enumerate(texts)
+    ]
+
+
+async def ask(proxy: Client, *texts: str) -> str:
+    """The tape on which the proxy put a history."""
+    response = await proxy.http.post(
+        "openai/v1/chat/completions",
+        json={"model": "m", "messages": history(*texts)},
+        headers=KEY | {"x-remanence-conversation": "trip", "x-remanence-user": "ana"},
+    )
+    assert response.headers["x-remanence-memory"] == "on"
+    return response.headers["x-remanence-conversation"]
+
+
+async def branch(proxy: Client, upstream: ModelServer) -> None:
+    """Ask for three answers to a question, each of which is on a tape of its own."""
+    upstream.script(*map(Reply, NUMBERS[:3]))
+    assert [await ask(proxy, "A number?") for _ in range(3)] == ["trip", "trip~1", "trip~2"]
+
+
+def tape(memory: Memory, id_: str, user: str = "ana") -> Conversation:
+    return memory.conversation(id_, user=user, tenant=TENANT)
+
+
+async def texts_of(memory: Memory, id_: str) -> list[str]:
+    return [message.text for message in await tape(memory, id_).messages()]
+
+
+@pytest.mark.parametrize("deleted", ["trip", "trip~1"])
+async def test_a_tape_that_was_deleted_hides_no_branch_after_a_restart(
+    memory: Memory, upstream: ModelServer, deleted: str
+) -> None:
+    async with served_proxy(memory, upstream) as proxy:
+        await branch(proxy, upstream)
+    await tape(memory, deleted).delete()
+    async with served_proxy(memory, upstream) as proxy:
+        upstream.script(Reply("It is odd."), Reply("Four."))
+        assert await ask(proxy, "A number?", "Three.", "Why?") == "trip~2"
+        assert await ask(proxy, "A number?") == ("trip" if deleted == "trip" else "trip~3")
+
+    assert await texts_of(memory, "trip~2") == ["A number?", "Three.", "Why?", "It is odd."]
+    assert len(await memory.conversations()) == 3
+
+
+async def test_items_of_a_branch_behind_a_deleted_one_are_found(
+    proxy: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    headers = KEY | {"x-remanence-conversation": "trip", "x-remanence-user": "ana"}
+    upstream.script(*(Reply(text, id=text) for text in NUMBERS[:3]))
+    for _ in range(3):
+        response = await proxy.http.post(
+            "openai/v1/responses",
+            json={"model": "m", "input": history("A number?")},
+            headers=headers,
+        )
+    references = [{"type": "item_reference", "id": one["id"]} for one in response.json()["output"]]
+    await tape(memory, "trip~1").delete()
+    items = [*history("A number?"), *references, *history("Why?")]
+    response = await proxy.http.post(
+        "openai/v1/responses", json={"model": "m", "input": items}, headers=headers
+    )
+
+    assert response.headers["x-remanence-memory"] == "on"
+    assert response.headers["x-remanence-conversation"] == "trip~2"
+
+
+async def test_a_deleted_branch_whose_id_another_user_has_now_ends_no_memory(
+    proxy: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    await branch(proxy, upstream)
+    await tape(memory, "trip~1").delete()
+    theirs = tape(memory, "trip~1", user="bo")
+    await theirs.append(Message.user("Mine."))
+
+    assert await ask(proxy, "A number?", "Two.", "Why?") == "trip~3"
+    assert [message.text for message in await theirs.messages()] == ["Mine."]
