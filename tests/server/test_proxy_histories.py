@@ -14,6 +14,8 @@ from remanence import Conversation, Memory, Settings
 from remanence.background import Background
 from remanence.opening import assemble
 from remanence.server.app import create_app
+from remanence.server.proxy.identity import chain
+from remanence.server.proxy.naming import name_of
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock
 from remanence.types import ConversationRef, MemoryState, Message
@@ -580,6 +582,36 @@ async def test_results_of_a_round_are_on_one_tape_in_the_form_of_any_api(
     own = [one for one in sent if one in histories[RESPONSES]]
     assert len(sent) < 30
     assert len(own) >= len(sent) - 2, "but for the notes and the newest question"
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("rounds", [1, 12])
+@pytest.mark.parametrize("ends", ["answered", "with results"])
+async def test_a_tape_with_an_id_for_each_result_of_a_round_goes_on(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, rounds: int, ends: str
+) -> None:
+    """As it is in a database of a version that joined no results."""
+    stored: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
+    for number in range(rounds):
+        ids = [f"call{number}-{each}" for each in range(3)]
+        for form, messages in ((CHAT, stored), (path, history)):
+            messages += [user(f"Which of boat {number}?"), *round_of(form, ids)]
+            if ends == "answered" or number < rounds - 1:
+                messages.append(assistant(f"Boat {number} is open."))
+    old = [Message.from_openai(message) for message in stored]
+    tenant = name_of(NAMED, "trip", None).tenant
+    tape = memory.conversation("trip", tenant=tenant)
+    await tape.append(*(m.replace(id=id_) for m, id_ in zip(old, chain(old), strict=True)))
+    for question in ("And now?", "And then?"):
+        upstream.script(Reply("Soon."))
+        history += [user(question)] if ends == "answered" or question == "And then?" else []
+        await ask(proxy, path, history)
+        history.append(assistant("Soon."))
+
+    (texts,) = (await tapes(memory)).values()
+    assert texts[: len(old)] == [message.full_text for message in old]
+    assert len(texts) == len(old) + (4 if ends == "answered" else 3)
 
 
 def round_of(path: str, ids: Sequence[str]) -> list[dict[str, Any]]:
