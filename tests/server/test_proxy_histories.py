@@ -584,6 +584,46 @@ async def test_results_of_a_round_are_on_one_tape_in_the_form_of_any_api(
     assert len(own) >= len(sent) - 2, "but for the notes and the newest question"
 
 
+@pytest.mark.parametrize("ends", ["answered", "interrupted"])
+async def test_words_beside_results_are_on_one_tape_in_the_form_of_any_api(
+    proxy: Client, upstream: ModelServer, memory: Memory, ends: str
+) -> None:
+    """Anthropic has them in the message of the results, OpenAI in the next one.
+
+    As of a user who interrupts: the results may have been sent before them.
+    """
+    histories: dict[str, list[dict[str, Any]]] = {path: [] for path in (CHAT, MESSAGES, RESPONSES)}
+    for number in range(12):
+        ids = [f"call{number}-{each}" for each in range(2)]
+        rounds = {path: round_of(path, ids) for path in histories}
+        path = [*histories][number % 3]
+        for form, history in histories.items():
+            history += [user(f"Boat {number}?"), *rounds[form]]
+        if ends == "interrupted":
+            upstream.script(Fail(503))
+            await ask(proxy, path, histories[path])
+        for form, history in histories.items():
+            words = f"Then boat {number}. {LONG.format(number) * 5}"
+            if form == MESSAGES:
+                text = {"type": "text", "text": words}
+                history[-1] = {"role": "user", "content": [*history[-1]["content"], text]}
+            else:
+                history.append(user(words))
+        upstream.script(Reply(f"Noted {number}."))
+        response = await ask(proxy, path, histories[path])
+        assert response.status_code == 200, "no result without its call"
+        for history in histories.values():
+            history.append(assistant(f"Noted {number}."))
+        await observe(memory)
+
+    (tape,) = (await tapes(memory)).values()
+    for number in range(12):
+        assert str(tape).count(f"Then boat {number}.") == 1
+        assert str(tape).count(f"Noted {number}.") == 1
+    assert str(tape).count("[result] open") == 24
+    assert len(upstream.received[-1].body["input"]) < 40
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 @pytest.mark.parametrize("rounds", [1, 12])
 @pytest.mark.parametrize("ends", ["answered", "with results"])

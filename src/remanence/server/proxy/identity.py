@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Final
 
 from remanence.types import Message
 from remanence.wire.content import is_reasoning
@@ -18,6 +19,8 @@ from remanence.wire.parts import (
     ToolCallPart,
     ToolResultPart,
 )
+
+_ONE: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "user")}
 
 
 def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
@@ -54,7 +57,7 @@ def is_same(stored: Message, resent: Message) -> bool:
     files, or what its client had put around its text. A forgotten message is that of its role, so
     that its text does not come back on another tape.
     """
-    if is_equal(stored, resent):
+    if is_equal(stored, resent) or rest_of(stored, resent):
         return True
     if stored.kind == "forgotten" or stored.role != resent.role:
         return stored.role == resent.role
@@ -62,13 +65,11 @@ def is_same(stored: Message, resent: Message) -> bool:
         keys = _keys(resent.content)
         kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
         is_rest = bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
-        return is_rest or is_shortened(stored, resent) or bool(rest_of(stored, resent))
+        return is_rest or is_shortened(stored, resent)
     if calls := {call.id for call in resent.tool_calls}:
-        is_part = calls <= {call.id for call in stored.tool_calls}
-    else:
-        said = _text(resent.content)
-        is_part = bool(said) and _text(stored.content).startswith(said)
-    return is_part or bool(rest_of(stored, resent))
+        return calls <= {call.id for call in stored.tool_calls}
+    said = _text(resent.content)
+    return bool(said) and _text(stored.content).startswith(said)
 
 
 def is_shortened(stored: Message, resent: Message) -> bool:
@@ -112,11 +113,11 @@ def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
 
 
 def are_one(before: Message, message: Message) -> bool:
-    """Return whether two successive messages count as one: answers, or results of tools.
+    """Return whether two successive messages count as one: answers, or results and words beside.
 
-    APIs differ in that: Chat Completions has a message for each result, Anthropic one for all.
+    APIs differ in that: Chat Completions has a message for each, Anthropic one for all.
     """
-    return before.role == message.role and message.role in ("assistant", "tool")
+    return (before.role, message.role) in _ONE
 
 
 def join(messages: Sequence[Message]) -> list[Message]:

@@ -212,7 +212,9 @@ class Requests:
         first = max(0, min(indices, default=stored.length))
         # Those that a client put between the newest have moved the ones before them back.
         moved = sum(index >= first for index in stored.not_on_tape)
-        own = _runs_of(units[:first], {*stored.not_on_tape, *range(first - moved, first)})
+        # The first one may have results that the tape has before it.
+        kept = {*stored.not_on_tape, *range(first - moved, first + 1)}
+        own = _runs_of(units, kept, before=first)
         _check_pairs([*(unit.message for unit in own), *messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
@@ -279,14 +281,14 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
     return indices[::-1]
 
 
-def _runs_of(units: Sequence[Unit], indices: Collection[int]) -> list[Unit]:
-    """Return the units with these indices, with the calls and results that belong to them."""
+def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[Unit]:
+    """Return units *before* an index: those at *indices*, and the calls and results of them."""
     kept: list[Unit] = []
     begin = 0
     for run in groups([unit.message for unit in units]):
         end = begin + len(run)
         if any(index in indices for index in range(begin, end)):
-            kept += units[begin:end]
+            kept += units[begin : min(end, before)]
         begin = end
     return kept
 
