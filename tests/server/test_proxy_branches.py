@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.server.conftest import Client, served
 from tests.wire.dialects import Reply
-from tests.wire.servers import ModelServer
+from tests.wire.servers import Fail, ModelServer
 
 from remanence import Conversation, Memory, Message
 from remanence.server.app import create_app
@@ -108,3 +108,27 @@ async def test_a_deleted_branch_whose_id_another_user_has_now_ends_no_memory(
 
     assert await ask(proxy, "A number?", "Two.", "Why?") == "trip~3"
     assert [message.text for message in await theirs.messages()] == ["Mine."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "on"),
+    [
+        (("A number?", "One.", "Why?", "It is odd.", "And now?"), "trip"),
+        (("A number?", "One.", "Why?"), "trip~2"),
+    ],
+    ids=["continued", "regenerated"],
+)
+async def test_a_history_that_another_process_continued_leaves_a_shorter_branch_alone(
+    proxy: Client, memory: Memory, upstream: ModelServer, texts: tuple[str, ...], on: str
+) -> None:
+    """This one knows the beginning of it by a request for another answer, which failed."""
+    async with served_proxy(memory, upstream) as other:
+        upstream.script(Reply("One."), Reply("It is odd."))
+        await ask(other, "A number?")
+        await ask(other, "A number?", "One.", "Why?")
+    upstream.script(Fail(503), Reply("It is small."))
+    assert await ask(proxy, "A number?") == "trip~1"
+
+    assert await ask(proxy, *texts) == on
+    assert await texts_of(memory, on) == [*texts, "It is small."]
+    assert await texts_of(memory, "trip~1") == ["A number?"]

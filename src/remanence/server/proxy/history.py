@@ -204,19 +204,21 @@ class Histories:
     ) -> _Match:
         """Return the tape that the history continues, or an empty one."""
         known = await self._longest_known(name, ids)
-        if known and (match := _go_on(known, messages, is_equal)):
-            return match
-        lengths = {id_: number for number, id_ in enumerate(ids, 1)}
-        tapes = []
+        found = _go_on(known, messages, is_equal) if known else None
+        if found and found.length >= len(messages) - 1:
+            return found
         branches = await read_branches(self._memory, name)
-        for each in branches.tapes:
-            tape = await _read_end(each)
-            if tape.last_id in lengths:
-                return _Match(tape, lengths[tape.last_id])
-            tapes.append(tape)
-        if known and (match := _go_on(known, messages, is_same)):
+        tapes = [await _read_end(each) for each in branches.tapes]
+        lengths = {id_: number for number, id_ in enumerate(ids, 1)}
+        ends = [_Match(tape, lengths[tape.last_id]) for tape in tapes if tape.last_id in lengths]
+        found = max(filter(None, (found, *ends)), key=lambda match: match.length, default=None)
+        if found and found.length >= len(messages) - 1:
+            return found
+        if not found and known and (match := _go_on(known, messages, is_same)):
             return match
         shared = await _find_shared(known, tapes, messages, ids)
+        if found and (not shared or shared.length <= found.length):
+            return found
         if shared and shared.last_id == shared.tape.last_id:
             return _Match(shared.tape, shared.length, shared.not_on_tape)
         if match := await _find_overlap(tapes, messages, beyond=shared.length if shared else 0):
