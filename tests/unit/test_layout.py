@@ -583,6 +583,12 @@ def test_a_passage_of_a_message_that_is_shown_raw_is_not_recalled_beside_it() ->
     assert recalled(shot, quote("hotel", seq=4)) == ["hotel"]
 
 
+def test_a_message_that_came_behind_the_end_of_the_snapshot_is_not_recalled() -> None:
+    shot = snapshot(segment(1, 4), tail=tape("x", first_seq=5))
+
+    assert recalled(shot, quote("hotel", seq=4), quote("flight", seq=6)) == ["hotel"]
+
+
 def test_a_passage_of_a_message_that_is_shown_as_an_excerpt_is_recalled() -> None:
     tail = tape("x" * 3_000, "y" * 3_000, "z")
 

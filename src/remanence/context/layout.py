@@ -330,7 +330,7 @@ class Layout(NamedTuple):
 
     def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
         """Render the recalled passages that the context does not show already."""
-        request, here = self.request, self.snapshot.state.ref.id
+        request, state = self.request, self.snapshot.state
         if not request.recall:
             return ""
         raw = shown_whole(tail.messages, tail.omitted)
@@ -339,8 +339,9 @@ class Layout(NamedTuple):
             quote
             for quote in request.recall
             if not (
-                (quote.hit.kind == "message" or quote.hit.conversation == here)
-                and quote.hit.first_seq in raw
+                (quote.hit.kind == "message" or quote.hit.conversation == state.ref.id)
+                # A message may have come since the snapshot, of another branch of this history.
+                and (quote.hit.first_seq in raw or quote.hit.first_seq > state.last_seq)
             )
             and not any(quote.core in text for text in shown)
         )
