@@ -58,6 +58,13 @@ def _talk(count: int) -> list[Message]:
     return said
 
 
+@pytest.mark.parametrize(
+    "text", ["assert fake.calls == ['a', 'b'] fails", "use x = [1, 2, 3]", "it is [red, blue] now"]
+)
+def test_brackets_of_code_and_within_a_sentence_begin_no_sentence(text: str) -> None:
+    assert [text[span.start : span.end] for span in sentences(text)] == [text]
+
+
 @pytest.mark.parametrize("note_format", get_args(NoteFormat))
 def test_notes_fill_the_target_and_never_exceed_it(note_format: NoteFormat) -> None:
     request = _request(*_talk(60), ratio=0.2, note_format=note_format)

@@ -25,7 +25,7 @@ _ENDS = (
     rf"(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?",
     r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
     rf"(?<=\n)\n*(?:{ITEM})*+",
-    rf"(?<=\s)\s*(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\])",
+    rf"(?<=\s)(?<![=<>]\s)\s*(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\]\s*(?:\n|\Z|\[))",
 )
 # Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
 _END = rf"[.!?…。！？；\s](?:{'|'.join(_ENDS)})"
