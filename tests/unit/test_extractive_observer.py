@@ -58,6 +58,20 @@ def _talk(count: int) -> list[Message]:
     return said
 
 
+def test_what_follows_a_question_that_is_left_out_does_not_join_what_was_said_before_it() -> None:
+    talk = (
+        Message.user("we dropped apscheduler. whats sched then? thats stdlib"),
+        Message.assistant("Yes, it is in the standard library and works without threads."),
+    )
+    made = [_notes(_request(*talk, ratio=number / 20)) for number in range(1, 21)]
+    without = [notes for notes in made if not any("sched then" in note.text for note in notes)]
+
+    assert ["we dropped apscheduler", "thats stdlib"] in [
+        [n.text for n in notes] for notes in without
+    ]
+    assert not any("; thats stdlib" in note.text for notes in without for note in notes)
+
+
 @pytest.mark.parametrize(
     "text", ["assert fake.calls == ['a', 'b'] fails", "use x = [1, 2, 3]", "it is [red, blue] now"]
 )

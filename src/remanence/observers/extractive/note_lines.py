@@ -53,12 +53,13 @@ class Lines:
         A note holds one day, which its "today" is. Yields in between.
         """
         groups: dict[tuple[int, date | None, str, int], list[int]] = {}
-        turn, speaker = 0, ""
+        turn, speaker, last = 0, "", -1
         for index in chosen:
             p, stretch = self._found[index], self._numbers[index]
-            if p.speaker != speaker and not p.is_of_people:
-                turn += 1
-            speaker = p.speaker
+            left_out = self._found[last + 1 : index]
+            if p.speaker != speaker or any(q.is_question for q in left_out):
+                turn += 1  # an answer does not join what was said before its question
+            speaker, last = p.speaker, index
             at = 0 if p.is_of_people else turn
             day = p.at.date() if p.at else None
             groups.setdefault((stretch, day, p.speaker, at), []).append(index)
