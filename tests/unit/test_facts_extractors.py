@@ -178,6 +178,7 @@ async def test_a_fact_names_its_speaker_unless_that_is_the_user(
     (fact,) = await ExtractiveFacts().extract(named)
 
     assert fact.summary.startswith(begins)
+    assert ("speaker:Bo Li" in fact.tags) is (name == "Bo Li")
 
 
 async def test_every_word_of_an_embedded_fact_was_said() -> None:

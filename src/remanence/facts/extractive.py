@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates
-from remanence.facts.merge import HOME, STATEMENTS
+from remanence.facts.merge import HOME, SPEAKER, STATEMENTS
 from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.score import Scores, scorer
@@ -43,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}5"
+        return f"{STATEMENTS}6"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)
@@ -55,7 +55,9 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
         if said is not None:
             draft = _draft(said)
             if not is_user(said.source, request.user):
-                draft = replace(draft, summary=f"{said.source.speaker}: {draft.summary}")
+                name = said.source.speaker
+                summary, tags = f"{name}: {draft.summary}", (*draft.tags, f"{SPEAKER}{name}")
+                draft = replace(draft, summary=summary, tags=tags)
             drafts.append(draft)
         yield
     return tuple(drafts)

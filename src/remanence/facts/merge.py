@@ -18,6 +18,8 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
+SPEAKER = "speaker:"
+"""Beginning of the tag of a fact that somebody else said, whose name its summary begins with."""
 
 WISH = "wish"
 """Tag of what the user asks for in their own words; it counts only where an extraction gave it."""
@@ -31,8 +33,6 @@ _RISE_PER_DOUBLING = 0.19
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
 _ALIKE = 0.8
-_SHORT_NAME, _LONG_NAME = 2, 6
-"""Words of a name, and of one that begins and ends in capitals."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
 
@@ -129,9 +129,9 @@ def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> Abstra
     return named
 
 
-def is_stated_in(summary: str, text: str) -> bool:
+def is_stated_in(said: Fact, text: str) -> bool:
     """Return whether a text has nearly all words of a fact, and all its numbers, and denies as it does."""
-    fact, other = _meaning(summary), _meaning(text)
+    fact, other = _meaning(said), _meaning_of(text)
     if not fact.numbers <= other.numbers or fact.is_negative != other.is_negative:
         return False
     return len(fact.bag & other.bag) >= _ALIKE * len(fact.bag)
@@ -159,8 +159,7 @@ class _Board:
         same = (
             fact
             for fact in self.current()
-            if _same(draft.summary, fact.summary)
-            and (draft.replaces != fact.id or _is_verbatim(draft.summary, fact.summary))
+            if _same(draft, fact) and (draft.replaces != fact.id or _is_verbatim(draft, fact))
         )
         return next(same, None)
 
@@ -178,7 +177,7 @@ class _Board:
         facts = (*self.known, *self.past, *self.added.values())
         while True:
             replaced = [old for old in facts if self._successor(old) == later.id]
-            same = next((old for old in replaced if _same(old.summary, fact.summary)), None)
+            same = next((old for old in replaced if _same(old, fact)), None)
             if same is not None:
                 self.repetitions.append(Repetition(same.id, fact))
                 return
@@ -209,8 +208,8 @@ class _Board:
         return _score_of_end(earlier, later) - _RISE_PER_DOUBLING * doublings
 
 
-def _same(one: str, other: str) -> bool:
-    """Return whether two summaries say the same.
+def _same(one: Fact | FactDraft, other: Fact) -> bool:
+    """Return whether two facts say the same.
 
     Nearly all words match, every number, the order of names, and both affirm or both deny.
     """
@@ -220,8 +219,8 @@ def _same(one: str, other: str) -> bool:
     return a.is_negative == b.is_negative and _is_alike(a, b)
 
 
-def _is_verbatim(one: str, other: str) -> bool:
-    return one.casefold() == other.casefold()
+def _is_verbatim(one: Fact | FactDraft, other: Fact) -> bool:
+    return one.summary.casefold() == other.summary.casefold()
 
 
 def _is_alike(a: _Meaning, b: _Meaning) -> bool:
@@ -239,7 +238,7 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 
 def _contradicts(new: Fact, old: Fact) -> bool:
     """Return whether a fact denies what another says, or tells another home of the same person."""
-    mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    mine, theirs = _meaning(new), _meaning(old)
     if is_answer(mine.text):
         return False  # The words of the question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
@@ -249,14 +248,14 @@ def _contradicts(new: Fact, old: Fact) -> bool:
 
 def _concern_one(new: Fact, old: Fact) -> bool:
     """Return whether one speaker said two facts of one person or thing, as far as they say so."""
-    mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    mine, theirs = _meaning(new), _meaning(old)
     names_other = mine.owners and theirs.owners and mine.owners.isdisjoint(theirs.owners)
     return mine.speaker == theirs.speaker and not names_other and _is_of_one_person(new, old)
 
 
 def _is_of_one_person(new: Fact, old: Fact) -> bool:
     """Return whether two homes are of one person, as far as both facts tell one."""
-    mine, theirs = _meaning(new.summary).person, _meaning(old.summary).person
+    mine, theirs = _meaning(new).person, _meaning(old).person
     if mine is None or theirs is None:
         return True
     user = terms(new.user.casefold())
@@ -273,7 +272,7 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     """
     if not (later.made_by.startswith(STATEMENTS) and _concern_one(later, earlier)):
         return -inf
-    one, other = _meaning(earlier.summary), _meaning(later.summary)
+    one, other = _meaning(earlier), _meaning(later)
     if other.says_little and not one.says_little:
         return -inf
     shares_word = not all(map(str.isdigit, one.bag & other.bag))
@@ -285,7 +284,7 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
 
 
 def _is_home(fact: Fact) -> bool:
-    return HOME in fact.tags or _meaning(fact.summary).person is not None
+    return HOME in fact.tags or _meaning(fact).person is not None
 
 
 def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
@@ -293,11 +292,15 @@ def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
     return not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
 
 
+def _meaning(said: Fact | FactDraft) -> _Meaning:
+    """Return the meaning of a fact, whose speaker is the user unless a tag names another."""
+    names = (tag.removeprefix(SPEAKER) for tag in said.tags if tag.startswith(SPEAKER))
+    speaker = next(names, "")
+    return _meaning_of(said.summary.removeprefix(f"{speaker}: "), speaker)
+
+
 @lru_cache(maxsize=4_096)
-def _meaning(summary: str) -> _Meaning:
-    speaker, separator, text = summary.partition(": ")
-    if not separator or not _may_be_name(speaker):
-        speaker, text = "", summary
+def _meaning_of(text: str, speaker: str = "") -> _Meaning:
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
     said = list(words(text, vocabulary, opens=False))
@@ -316,14 +319,6 @@ def _meaning(summary: str) -> _Meaning:
         is_negative=vocabulary.denies(word.key for word in said),
         numbers=frozenset(word.key for word in content if has_digit(word)),
     )
-
-
-def _may_be_name(text: str) -> bool:
-    """Return whether a text before a colon may be a speaker's name, such as "Ana Maria da Silva"."""
-    parts = text.split()
-    if len(parts) <= _SHORT_NAME:
-        return True
-    return len(parts) <= _LONG_NAME and not (parts[0][0].islower() or parts[-1][0].islower())
 
 
 def _person(

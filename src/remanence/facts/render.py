@@ -107,7 +107,7 @@ def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
     notes = [note.text for segment in snapshot.segments for note in segment.notes]
     for fact in facts:
         is_past = (fact.last_seq or 0) < snapshot.state.tail_seq
-        if is_past and not any(is_stated_in(fact.summary, note) for note in notes):
+        if is_past and not any(is_stated_in(fact, note) for note in notes):
             yield fact
 
 
