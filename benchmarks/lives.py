@@ -1,8 +1,8 @@
 """Facts of users over a year: those that a later statement ends, and others that are ended.
 
 `lives.tsv` was read while the features of pairs were chosen. `unseen_lives.tsv` is by another hand
-and has more statements that only add to an earlier one or repeat it. It was measured some eight
-times, also beside three cutoffs, and its six wrong ends of one time were read; nothing may be
+and has more statements that only add to an earlier one or repeat it. It was measured some
+fifteen times, also beside five cutoffs, and its six wrong ends of one time were read; nothing may be
 fitted to it. A statement that would not become a fact is taken for one, to measure pairs alone.
 
 The facts of other people are statements of `data/facts`: none of them is outdated by the lives.

@@ -301,6 +301,19 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ("Room 12 is for guests.", "Room 14 is for guests.", False),
         ("Ich mache den Markt trotzdem, 16. Mai", "Ok, dann nehme ich trotzdem 14 Kisten", False),
         ("The rent is due on my sister's account", "The rent of my studio is due later", False),
+        ("We have two cats.", "We don't have a garden, just a balcony.", False),
+        ("Nuestro perro se llama Toby.", "Nuestro perro no sube al sofá.", False),
+        (
+            "The recital is on 9 March.",
+            "The recital is not on the 9th after all, they moved it to 16 March.",
+            True,
+        ),
+        (
+            "Biorę szarą kanapę.",
+            "Szara kanapa odpada, nie ma jej w sklepie, biorę granatową.",
+            True,
+        ),
+        ("Omas Arzttermin ist am 5.5.", "Oma hat den Termin verschoben, auf den 12.5.", True),
     ],
 )
 def test_a_statement_ends_what_it_says_otherwise_and_no_other_thing(

@@ -29,10 +29,14 @@ STATEMENTS = "extractive/"
 """Beginning of `made_by` of facts that are statements, in the words of the user."""
 _FEW_FACTS = 16
 """The number of a user's facts up to which the cutoff of the learned score holds."""
-_RISE_PER_DOUBLING = 0.19
+_RISE_PER_DOUBLING = 0.3
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
 _ALIKE = 0.8
+_MAX_DENIED = 3
+"""Words of a thing that a fact denies or affirms, without its numbers."""
+_STEM = 3
+"""Letters of a word that may have an ending in another fact."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
 
@@ -267,20 +271,37 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     """Return the learned score that a later statement ends an earlier one.
 
     It is minus infinity for statements of two people, for those that share no word of content or
-    differ in bare numbers alone, as of two gardens, where one denies and each has words of its own:
-    "I don't drink alcohol" does not end "I drink coffee", and where the later one alone says little.
+    differ in bare numbers alone, as of two gardens, where one denies another thing than the other
+    affirms, and where the later one alone says little.
     """
     if not (later.made_by.startswith(STATEMENTS) and _concern_one(later, earlier)):
         return -inf
     one, other = _meaning(earlier), _meaning(later)
     if other.says_little and not one.says_little:
         return -inf
-    shares_word = not all(map(str.isdigit, one.bag & other.bag))
     differs_in_numbers = all(map(str.isdigit, one.words ^ other.words))
-    denies_other = one.is_negative != other.is_negative and _differ(one, other)
-    if not shares_word or differs_in_numbers or denies_other:
+    if differs_in_numbers or _denies_other(one, other) or not _share_word(one, other):
         return -inf
     return score_of_end(one.text, other.text)
+
+
+def _denies_other(one: _Meaning, other: _Meaning) -> bool:
+    """Return whether each has a few words of its own, and one denies: "tea", "no wine"."""
+    if one.is_negative == other.is_negative:
+        return False
+    mine, theirs = (a.bag - b.bag - a.numbers for a, b in ((one, other), (other, one)))
+    return 0 < len(mine) <= _MAX_DENIED and 0 < len(theirs) <= _MAX_DENIED
+
+
+def _share_word(one: _Meaning, other: _Meaning) -> bool:
+    """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas"."""
+    return any(
+        long.startswith(short) and not short.isdigit()
+        for a in one.bag
+        for b in other.bag
+        for short, long in [sorted((a, b), key=len)]
+        if len(short) >= _STEM or a == b
+    )
 
 
 def _is_home(fact: Fact) -> bool:
