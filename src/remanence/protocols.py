@@ -123,7 +123,8 @@ class ExtractRequest:
     """A stretch of a conversation from which facts about its user are to be kept.
 
     `messages` are what may be observed of it, and `notes` what was noted of them. `known` are facts
-    of that user that hold already, the last written first.
+    of that user that hold already, the last written first. `before` are messages in front of the
+    stretch, such as the question that it begins to answer; they make no facts of their own.
     """
 
     conversation: ConversationRef
@@ -132,6 +133,7 @@ class ExtractRequest:
     notes: tuple[Note, ...]
     known: tuple[Fact, ...]
     now: datetime
+    before: tuple[Message, ...] = ()
 
 
 @runtime_checkable

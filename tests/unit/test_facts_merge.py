@@ -328,6 +328,7 @@ def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
 
     assert changes(new, known=known(old, *others[:10])).replaced
     assert not changes(new, known=known(old, *others)).replaced
+    assert not changes(*others[:200], new, known=known(old)).replaced  # as many, said at once
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,9 @@ from remanence.types import (
 KNOWN_FACTS = 2_000
 """The number of an owner's facts that new ones are compared with."""
 
+MESSAGES_BEFORE = 8
+"""Messages before those of an extraction, of which one may ask what they answer."""
+
 EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
@@ -58,14 +61,25 @@ class Extraction:
         last_seq = messages[-1].seq
         changes = FactChanges()
         owner = state.owner
-        if owner is not None and (seen := await visible(state, messages)):
+        start = max(0, after - MESSAGES_BEFORE)
+        before = await self.store.messages(state.ref, after=start, limit=after - start)
+        seen = await visible(state, (*before, *messages)) if owner is not None else ()
+        new = tuple(message for message in seen if message.seq > after)
+        if owner is not None and new:
             notes = [
                 note
                 for segment in snapshot.segments
                 for note in segment.notes
                 if after < note.last_seq <= last_seq
             ]
-            changes = await self.changes(owner, state.ref, messages=seen, notes=notes, spoken=True)
+            changes = await self.changes(
+                owner,
+                state.ref,
+                messages=new,
+                notes=notes,
+                before=tuple(message for message in seen if message.seq <= after),
+                spoken=True,
+            )
         committed = await self.store.commit_facts(
             state, changes, facts_seq=last_seq, at=self.clock.now()
         )
@@ -80,6 +94,7 @@ class Extraction:
         *,
         messages: Sequence[Message],
         notes: Sequence[Note],
+        before: Sequence[Message] = (),
         spoken: bool = False,
     ) -> FactChanges:
         """Return the new facts in the messages, and the known ones that they replace.
@@ -94,11 +109,13 @@ class Extraction:
             notes=tuple(notes),
             known=known,
             now=self.clock.now(),
+            before=tuple(before),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = _with_source(await self.extractor.extract(request), messages)
         if spoken:
-            drafts = await asyncio.to_thread(mark_wishes, drafts, messages, user=owner.user)
+            said = (*before, *messages)
+            drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
         past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
         # Comparing with thousands of facts would block the event loop.

@@ -51,8 +51,9 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
-    for said in statements(request.messages):
-        if said is not None:
+    earlier = {message.seq for message in request.before}
+    for said in statements((*request.before, *request.messages)):
+        if said is not None and said.source.seq not in earlier:
             draft = _draft(said)
             if not is_user(said.source, request.user):
                 name = said.source.speaker

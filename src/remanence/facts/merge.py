@@ -82,7 +82,8 @@ def merge_facts(
     that it most surely ends by the learned score.
     """
     now = clock.now()
-    board = _Board(list(known), [fact for fact in past if fact.valid_to is not None])
+    ended = [fact for fact in past if fact.valid_to is not None]
+    board = _Board(list(known), ended, len(known))
     for draft in drafts:
         if not draft.summary.strip():
             continue
@@ -143,16 +144,21 @@ def is_stated_in(said: Fact, text: str) -> bool:
 
 @dataclass(slots=True)
 class _Board:
-    """The facts that are current while drafts are added, oldest draft first."""
+    """The facts that are current while drafts are added, oldest draft first.
+
+    What becomes of a draft does not depend on which facts before it are known and which are added.
+    """
 
     known: list[Fact]
     past: list[Fact]
+    count: int
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     repetitions: list[Repetition] = field(default_factory=list)
 
     def current(self) -> Iterator[Fact]:
-        facts = (*self.known, *self.added.values())
+        """Yield the facts that nothing has replaced, the last written first."""
+        facts = (*reversed(self.added.values()), *self.known)
         yield from (fact for fact in facts if self._successor(fact) is None)
 
     def _successor(self, fact: Fact) -> str | None:
@@ -199,16 +205,21 @@ class _Board:
         """Add a fact, which may replace known ones and earlier ones of the same drafts."""
         for old in list(self.current()):
             if _replaces(fact, draft, old):
-                self.replaced[old.id] = fact.id
+                self._end(old, fact)
         before = [old for old in self.current() if old.valid_from <= fact.valid_from]
         best = max(before, key=lambda old: self._score(old, fact), default=None)
         if best is not None and self._score(best, fact) >= 0:
-            self.replaced[best.id] = fact.id
+            self._end(best, fact)
         self.added[fact.id] = fact
+        self.count += 1
+
+    def _end(self, old: Fact, fact: Fact) -> None:
+        self.replaced[old.id] = fact.id
+        self.count -= 1
 
     def _score(self, earlier: Fact, later: Fact) -> float:
         """Return how far the score that a later statement ends an earlier one is above its cutoff."""
-        doublings = log2(max(1.0, len(self.known) / _FEW_FACTS))
+        doublings = log2(max(1.0, self.count / _FEW_FACTS))
         return _score_of_end(earlier, later) - _RISE_PER_DOUBLING * doublings
 
 
