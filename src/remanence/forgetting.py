@@ -216,7 +216,7 @@ class _Erasure:
         self._runtime = runtime
         self._subject = subject
         new = Receipt(erased=False, at=runtime.clock.now(), salt=secrets.token_hex(16))
-        self.receipt = runtime.unfinished_erasures.get(subject, new)
+        self.receipt = runtime.unfinished_erasures.get(subject) or new
 
     def add(self, **found: Iterable[object]) -> None:
         """Add values to the fields of the receipt."""

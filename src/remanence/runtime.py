@@ -62,7 +62,10 @@ class Runtime:
     all_users: bool
     read_only: bool
     last_models: Recent[ConversationRef, str] = field(default_factory=lambda: Recent(1_000))
-    unfinished_erasures: Recent[object, Receipt] = field(default_factory=lambda: Recent(1_000))
+    unfinished_erasures: Recent[object, Receipt | None] = field(
+        default_factory=lambda: Recent(1_000)
+    )
+    """Receipts of erasures that failed in a later step, by their subject; of a fact there is none."""
     shown: Recent[ConversationRef, Container[int]] = field(default_factory=lambda: Recent(1_000))
     """Numbers of the messages in a conversation's next prompt, as far as the last context says."""
     facts: Facts = field(init=False)
@@ -79,6 +82,7 @@ class Runtime:
             changed=self.indexer.signal if self.indexer is not None else lambda: None,
             vectors=self.fact_vectors,
             check_open=self.check_open,
+            unfinished_erasures=self.unfinished_erasures,
         )
 
     def check_open(self) -> None:

@@ -20,7 +20,7 @@ from remanence.facts.merge import SAVED, merge_facts, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
-from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner
+from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner, Receipt
 from remanence.wire.message_rules import storable
 
 TRIES = 5
@@ -43,6 +43,7 @@ class Facts:
         changed: Callable[[], None],
         vectors: FactVectors | None,
         check_open: Callable[[], None],
+        unfinished_erasures: Recent[object, Receipt | None],
     ) -> None:
         """Use `memory.facts`."""
         self._store = store
@@ -51,7 +52,7 @@ class Facts:
         self._changed = changed
         self._vectors = vectors
         self._check_open = check_open
-        self._unfinished_erasures: Recent[tuple[Owner, str], bool] = Recent(1_000)
+        self._unfinished_erasures = unfinished_erasures
 
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
@@ -162,16 +163,19 @@ class Facts:
         """
         owner = self._owner(tenant, user)
         require_text(fact_id=fact_id)
+        subject = owner, fact_id
         gone: Sequence[str] = ()
         if self._vectors is not None:  # before, so that a failed call can be repeated
             known = await self._store.facts(owner, history=True)
             gone = [*with_superseded(known, {fact_id})]
             await self._forget_vectors(owner, gone)
         if await self._store.forget_fact(owner, fact_id):
-            self._unfinished_erasures[owner, fact_id] = True
+            self._unfinished_erasures[subject] = None
         await self._forget_vectors(owner, gone)  # as the indexer may have put one there meanwhile
-        await self._store.scrub(if_due=(owner, fact_id) not in self._unfinished_erasures)
-        return self._unfinished_erasures.pop((owner, fact_id), False)
+        is_ours = subject in self._unfinished_erasures
+        await self._store.scrub(if_due=not is_ours)
+        self._unfinished_erasures.pop(subject, None)
+        return is_ours
 
     async def list(
         self,
