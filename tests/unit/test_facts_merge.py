@@ -303,6 +303,12 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ("The rent is due on my sister's account", "The rent of my studio is due later", False),
         ("We have two cats.", "We don't have a garden, just a balcony.", False),
         ("Nuestro perro se llama Toby.", "Nuestro perro no sube al sofá.", False),
+        ("Ticket 311 is for Ana.", "Ticket 311 is not urgent.", False),
+        (
+            "La livraison est prévue le 12 mai.",
+            "La livraison n'est plus le 12 mai, elle est repoussée au 19.",
+            True,
+        ),
         (
             "The recital is on 9 March.",
             "The recital is not on the 9th after all, they moved it to 16 March.",

@@ -297,8 +297,11 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
 
 
 def _denies_other(one: _Meaning, other: _Meaning) -> bool:
-    """Return whether each has a few words of its own, and one denies: "tea", "no wine"."""
-    if one.is_negative == other.is_negative:
+    """Return whether each has a few words of its own, and one denies: "tea", "no wine".
+
+    Where they share a number, as in "not on the 22nd any more", that is what it denies.
+    """
+    if one.is_negative == other.is_negative or one.numbers & other.numbers:
         return False
     mine, theirs = (a.bag - b.bag - a.numbers for a, b in ((one, other), (other, one)))
     return 0 < len(mine) <= _MAX_DENIED and 0 < len(theirs) <= _MAX_DENIED
