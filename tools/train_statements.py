@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,14 +28,21 @@ from notes_corpus import Sentence
 from train_notes import FOLDS, Corpus, Floats, fold
 
 from remanence.observers.learned import weights as stored
-from remanence.observers.learned.features import QUOTE, Line, lines
-from remanence.observers.learned.statements import CHANGES, FILE, STATED, surroundings
+from remanence.observers.learned.features import QUOTE, UNSPACED, Line, lines, tag
+from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.statements import (
+    CHANGES,
+    FILE,
+    STATED,
+    WISHES,
+    surroundings,
+)
 
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
 FOLLOWING = 2
 """Turns put after an opening."""
-HEADS = (STATED, CHANGES)
+HEADS = (STATED, CHANGES, WISHES)
 BUCKETS = 1 << 18
 C = 2.0
 HARD = "stated"
@@ -49,13 +56,16 @@ WEIGHTS = {
     "": 0.6,
 }
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
-FALSE = {STATED: 0.25, CHANGES: 0.2}
-"""Share above the cutoff of the look-alikes of the hard register, and of statements of no change."""
-SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+FALSE = {STATED: 0.26, CHANGES: 0.2, WISHES: 0.02}
+"""Share above the cutoff of the look-alikes of the hard register, and of the other statements."""
+SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.26, 0.3)
 _ANOTHERS = frozenset({"quote", "trans", "fiction"})
 _NOT_STATED = _ANOTHERS | {"forget", "world", "advice"}
 _STATED = frozenset({"inst", "pref", "dec", "remember", "rep", "end"})
 _CHANGES = frozenset({"rep", "end", "corr"})
+_WISHES = frozenset({"inst", "pref"})
+_LEAD_IN = re.compile(r".{2,60}?(?<!\d)[:：]\s?(?=\w)")
+"""Words before a colon: "Translate into French: "."""
 
 Flags = NDArray[np.bool_]
 
@@ -66,9 +76,12 @@ class Example(NamedTuple):
     line: Line
     is_stated: bool | None
     is_change: bool
+    is_wish: bool
     language: str
     fold: int
     register: str = ""
+    value: str = ""
+    """The text from the marked value on, if it has one."""
 
 
 def is_statement(sentence: Sentence) -> bool | None:
@@ -84,7 +97,7 @@ def is_statement(sentence: Sentence) -> bool | None:
 
 def examples(units: Corpus) -> list[Example]:
     """The lines of users that are clearly a statement or clearly none, as said and put together."""
-    said, single, alone, openings = (list[Example]() for _ in range(4))
+    said, single, alone, openings, lead_ins = (list[Example]() for _ in range(5))
     for unit in units:
         pairs = list(zip(notes_corpus.lines_of(unit), unit, strict=True))
         own = [
@@ -92,9 +105,11 @@ def examples(units: Corpus) -> list[Example]:
                 line=line,
                 is_stated=is_statement(sentence),
                 is_change=not sentence.labels.isdisjoint(_CHANGES),
+                is_wish=not sentence.labels.isdisjoint(_WISHES),
                 language=sentence.language,
                 fold=fold(unit),
                 register=sentence.register,
+                value=sentence.text.removeprefix(sentence.marked.partition("⟦")[0]),
             )
             for line, sentence in pairs
             if line.role == "user"
@@ -108,10 +123,13 @@ def examples(units: Corpus) -> list[Example]:
         openings += [one for one in own if one.line.text in framing - another.keys()]
         if len(unit) == 1 and "trans" in unit[0].labels and not QUOTE.search(unit[0].text):
             openings += own  # "Translate: I moved to Lima." may go on
+        if len(unit) == 1 and another:
+            lead_ins += [one for one in own if _LEAD_IN.match(one.line.text)]
     statements = [one for one in alone if one.is_stated]
-    unmeant = [one._replace(is_stated=False) for one in put_after(openings, statements)]
+    behind = [*put_after(openings, statements), *put_behind_lead_ins(lead_ins, statements)]
+    unmeant = [one._replace(is_stated=False) for one in behind]
     company = put_after(alone, [*alone, *put_behind_prefaces(alone)])
-    found = [*said, *company, *unmeant, *put_behind_prefaces(single)]
+    found = [*said, *company, *unmeant, *put_behind_prefaces(single), *shorten_to_notes(single)]
     return [one for one in found if one.is_stated is not None]
 
 
@@ -131,17 +149,51 @@ def put_after(openings: list[Example], others: list[Example]) -> Iterator[Exampl
                 yield one._replace(line=line, register="")
 
 
+def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Iterator[Example]:
+    """Yield others of the same language, two behind what each lead-in has before its colon."""
+    first = _groups(lead_ins)
+    for group, members in _groups(others).items():
+        following = cycle(members)
+        for lead_in in first[group]:
+            before = _LEAD_IN.match(lead_in.line.text)
+            for one in islice(following, FOLLOWING):
+                text = f"{before[0] if before else ''}{one.line.text}"
+                yield one._replace(line=one.line._replace(text=text), register="")
+
+
 def put_behind_prefaces(others: list[Example]) -> Iterator[Example]:
-    """Yield others after words such as "Hello" in their own sentence, as true as before."""
+    """Yield others after words such as "Hello" in their own sentence, as true as before.
+
+    Every second one has a colon behind them in place of a comma.
+    """
     known = dict(line.split(": ") for line in PREFACES.read_text("utf-8").splitlines())
     for (language, _), members in _groups(others).items():
         first, mark, more = re.split("([,،、，] ?)", known[language], maxsplit=1)
-        for one, preface in zip(members, cycle([first, *more.split(mark)]), strict=False):
+        prefaces = [first, *more.split(mark)]
+        colon = ": " if mark.endswith(" ") else "："
+        ends = product((mark, colon), prefaces)
+        for one, (end, preface) in zip(members, cycle(ends), strict=False):
             text = one.line.text
             start = preface.lower() if text[:1].islower() else preface
             if text[1:2].islower():
                 text = text[0].lower() + text[1:]
-            yield one._replace(line=one.line._replace(text=f"{start}{mark}{text}"), register="")
+            yield one._replace(line=one.line._replace(text=f"{start}{end}{text}"), register="")
+
+
+def shorten_to_notes(others: list[Example]) -> Iterator[Example]:
+    """Yield others as a note has them, as true as before: "allergic: penicillin, badly".
+
+    The first word of content names the topic; the value follows, or all that is behind that word.
+    """
+    for one in others:
+        text = one.line.text
+        before = text.removesuffix(one.value).lower()
+        tokens = tag(before, WORD.findall(before))
+        topic = next((word for word, classes in tokens if word[0].isalpha() and not classes), "")
+        rest = one.value or text[before.find(topic) + len(topic) :].strip(" ,.:：，。")
+        if topic and rest:
+            colon = "：" if UNSPACED.match(topic) else ": "
+            yield one._replace(line=one.line._replace(text=f"{topic}{colon}{rest}"), register="")
 
 
 def _groups(found: list[Example]) -> dict[tuple[str, int], list[Example]]:
@@ -157,12 +209,13 @@ class Data:
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
-        self.truth = np.array([(bool(one.is_stated), one.is_change) for one in found])
+        self.truth = np.array([(bool(one.is_stated), one.is_change, one.is_wish) for one in found])
         self.folds = np.array([one.fold for one in found])
         self.registers = np.array([one.register for one in found])
         weights = np.array([WEIGHTS.get(one.register, 1.0) for one in found])
-        # A change is told from other statements alone.
-        self.weights = np.stack([weights, self.truth[:, 0]], axis=1)
+        # Changes and wishes are told from other statements alone.
+        stated = self.truth[:, 0]
+        self.weights = np.stack([weights, stated, stated], axis=1)
 
     def fit(self, rows: Flags) -> stored.Weights:
         """Weights fitted to some of the examples."""
@@ -182,15 +235,17 @@ class Data:
 
 def report(data: Data, scores: Floats) -> dict[str, float]:
     """Print a row per share of false ones and return the cutoffs."""
-    stated, changes = data.truth.T
+    stated, changes, wishes = data.truth.T
     hard, said = data.registers == HARD, data.registers != ""
     talk = np.isin(data.registers, notes_corpus.REGISTERS)
     print_shares(scores[:, 0], stated, {HARD: hard, "conversations": talk})
     print_shares(scores[:, 1], changes, {"changes": said & stated})
+    print_shares(scores[:, 2], wishes, {"wishes": said & stated, "conversations": talk & stated})
     print(f"area under the curve of {HARD}: {roc_auc_score(stated[hard], scores[hard, 0]):.4f}")
     return {
         STATED: cutoff(scores[hard & ~stated, 0], FALSE[STATED]),
         CHANGES: cutoff(scores[said & stated & ~changes, 1], FALSE[CHANGES]),
+        WISHES: cutoff(scores[said & stated & ~wishes, 2], FALSE[WISHES]),
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 from remanence.errors import ObservationRejected
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.facts.answers import read_facts
+from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.observable import observable
 from remanence.observers.spoken import spoken_lines
 from remanence.protocols import ExtractRequest
@@ -149,6 +150,88 @@ async def test_a_statement_behind_a_greeting_or_a_filler_is_a_fact(text: str) ->
 )
 async def test_a_preface_does_not_make_a_fact(text: str) -> None:
     assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "noch was: ich bin schwanger, 14. Woche",
+        "pour info: ma fille est intolérante au lactose",
+        "una cosa: sono intollerante al lattosio",
+        "outra coisa: sou hipertenso",
+        "jeszcze jedno: mam cukrzycę typu 1",
+        "и ещё: у меня астма",
+        "あと一つ：妊娠五か月です",
+    ],
+)
+async def test_a_statement_behind_a_lead_in_is_a_fact(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert draft.summary == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "allergy: walnuts, the dangerous kind",
+        "traitement: Kardégic 75 depuis l'infarctus",
+        "allergia: crostacei, quella grave",
+        "remédio: losartana 50 toda manhã",
+        "alergia: orzechy, ta groźna",
+        "аллергия: арахис, тяжёлая",
+        "过敏：花生，很严重",
+    ],
+)
+async def test_a_statement_in_the_form_of_a_note_is_a_fact(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert draft.summary == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate into French: one thing: I'm allergic to nuts",
+        "Übersetze ins Englische: noch etwas: ich bin gegen Nüsse allergisch",
+        "przetłumacz na angielski: jeszcze jedno: mam cukrzycę",
+        "corrige ce texte:\nAllergie: arachides.\nJe ne veux plus être appelée le soir.",
+        "corrige esto:\nAlergia: frutos secos.\nTomo Sintrom.",
+        "翻译成英文：还有一点：我对花生过敏",
+    ],
+)
+async def test_neither_a_lead_in_nor_the_form_of_a_note_makes_a_fact_of_a_text(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "noch etwas: bitte immer mit Quellenangabe antworten",
+        "autre point: réponds toujours en phrases courtes",
+        "un'altra cosa: scrivimi sempre in forma breve",
+        "outra coisa: nunca me ligue de manhã",
+        "kleinigheid: ik krijg liever een sms dan een belletje",
+        "ещё одно: всегда отвечай коротко",
+        "한 가지 더: 항상 짧게 대답해 줘",
+    ],
+)
+async def test_a_wish_behind_a_lead_in_is_a_wish(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert not {INSTRUCTION, PREFERENCE}.isdisjoint(draft.tags)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pasillo, escalera y el baño pequeño.",
+        "przedpokój, schody i mała łazienka",
+    ],
+)
+async def test_a_fact_with_no_sure_score_is_no_wish(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert {INSTRUCTION, PREFERENCE}.isdisjoint(draft.tags)
 
 
 async def test_a_secret_parts_no_sentence_and_hides_no_fact_after_it() -> None:

@@ -9,6 +9,7 @@ from remanence.facts.merge import HOME, SPEAKER, STATEMENTS
 from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.score import Scores, scorer
+from remanence.observers.learned.statements import WISHES, statement_scores
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType
@@ -19,14 +20,15 @@ _LIKELY_SLOT, _SURE_SLOT = -1.0, 3.0
 
 From 2 it also took cars and places of birth for homes.
 """
-_REASONS: dict[str, tuple[FactType, str]] = {
-    "personal": ("profile", ""),
-    "inst": ("behavior", INSTRUCTION),
-    "pref": ("behavior", PREFERENCE),
-    "dec": ("knowledge", "decision"),
-    "remember": ("knowledge", "critical"),
-}
-"""Type and tag of a fact by the highest of these scores, each above its cutoff."""
+_WISHES = {"inst": INSTRUCTION, "pref": PREFERENCE}
+"""Tag of a wish by the higher of these scores.
+
+A statement is one if that score and the one for wishes are together above their cutoffs, and by as
+much as `personal` is. In conversations that were set aside 77 of 100 such are wishes; the higher
+score alone was right about 66. It finds 75 % of the wishes.
+"""
+_OTHERS = {"dec": "decision", "remember": "critical"}
+"""Tag of another fact by the higher of these scores, if that is above its cutoff by as much."""
 
 
 class ExtractiveFacts:
@@ -66,7 +68,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 def _draft(said: Statement) -> FactDraft:
     """Return the fact of a statement."""
-    fact_type, tags = _kind(said.scores)
+    fact_type, tags = _kind(said)
     said_at = said.source.created_at
     if (fact_type, tags) == ("profile", ()) and _has_date(said.text, said_at):
         fact_type = "event"
@@ -87,15 +89,17 @@ def _has_date(text: str, said_at: datetime | None) -> bool:
     )
 
 
-def _kind(scores: Scores) -> tuple[FactType, tuple[str, ...]]:
+def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     """Return the type and tags of a statement."""
-    cutoffs = scorer().weights.cutoffs
-    over = {head: score - cutoffs[head] for head, score in scores.items()}
-    reason = max(_REASONS, key=over.__getitem__)
+    over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = ("correction",) if over["corr"] >= 0 else ()
-    if reason != "personal":
-        fact_type, tag = _REASONS[reason]
-        return fact_type, (tag, *corrects)
+    least = max(over["personal"], 0)
+    wish = max(_WISHES, key=over.__getitem__)
+    if over[wish] + max(statement_scores(line)[WISHES] for line in said.lines) >= least:
+        return "behavior", (_WISHES[wish], *corrects)
+    other = max(_OTHERS, key=over.__getitem__)
+    if over[other] >= least:
+        return "knowledge", (_OTHERS[other], *corrects)
     slot = max((head for head in over if head.startswith(_SLOT)), key=over.__getitem__)
     name = slot.removeprefix(_SLOT) if over[slot] >= _LIKELY_SLOT else ""
     home = (HOME,) if name == "home" and over[slot] >= _SURE_SLOT else ()
