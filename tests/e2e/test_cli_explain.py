@@ -87,6 +87,23 @@ def test_explain_shows_the_features_behind_the_score_that_is_asked_for(
     assert "personal +" in run.stdout or "personal -" in run.stdout
 
 
+def test_explain_shows_why_a_sentence_of_the_user_is_no_fact(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    said = [
+        {"role": "user", "content": "I moved to Porto. Is it windy?"},
+        {"role": "assistant", "content": "I think so."},
+    ]
+    path.write_text(json.dumps(said))
+    run = cli("explain", path, "--score", "stated", "--json")
+    printed = cli("explain", path, "--score", "stated")
+
+    assert run.returncode == 0, run.stderr
+    moved, asked = json.loads(run.stdout)["sentences"]
+    assert (moved["text"], asked["text"]) == ("I moved to Porto.", "Is it windy?")
+    assert moved["scores"]["stated"] > asked["scores"]["stated"]
+    assert "cutoff" in printed.stdout
+
+
 def test_a_score_that_does_not_exist_is_wrong_use_and_the_known_ones_are_named(
     cli: Cli, file: Path
 ) -> None:

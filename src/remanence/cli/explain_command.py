@@ -1,6 +1,6 @@
 """`remanence explain`: how sentences of a transcript are chosen for notes, and their scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +10,7 @@ from remanence.cli.options import AsJson, TranscriptFile
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
+from remanence.observers.learned.statements import after_question, statement_scorer
 from remanence.observers.spoken import spoken_lines
 
 WRONG_USE = 2
@@ -38,22 +39,23 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Show which sentences of a transcript are taken for notes, and the features that decide."""
-    heads = scorer().weights.heads
-    if score is not None and score not in heads:
-        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
+    own, heads = statement_scorer().weights.heads, scorer().weights.heads
+    if score is not None and score not in (*heads, *own):
+        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join((*heads, *own))}")
         return WRONG_USE
     messages = [entry.message for entry in open_transcript(file).entries()]
     if score is None:
         _show_choice(explain(messages, ratio=ratio), as_json=as_json)
         return 0
-    explanations = [
-        scorer().explain(line, head=score, limit=strongest) for line, _ in spoken_lines(messages)
-    ]
+    chosen, lines = scorer(), [line for line, _ in spoken_lines(messages)]
+    if score in own:
+        chosen, lines = statement_scorer(), [after_question(n) for n in lines if n.role == "user"]
+    explanations = [chosen.explain(line, head=score, limit=strongest) for line in lines]
     if as_json:
         output.write_json({"sentences": [_score_document(one) for one in explanations]})
     else:
         for one in explanations:
-            _print_score(one, score)
+            _print_score(one, score, chosen.weights.cutoffs)
     return 0
 
 
@@ -91,12 +93,13 @@ def _score_document(explanation: ScoreExplanation) -> dict[str, object]:
     }
 
 
-def _print_score(explanation: ScoreExplanation, head: str) -> None:
-    scores, cutoffs = explanation.scores, scorer().weights.cutoffs
+def _print_score(explanation: ScoreExplanation, head: str, cutoffs: Mapping[str, float]) -> None:
+    scores = explanation.scores
     over = {name: score - cutoffs[name] for name, score in scores.items() if name != head}
     others = sorted((name for name in over if over[name] >= 0), key=lambda name: -over[name])
     labels = "".join(f", {name} {scores[name]:+.1f}" for name in others[:_OTHERS])
     output.line(f"{explanation.line.role}: {explanation.line.text}")
-    output.line(f"  {head} {scores[head]:+.1f}{labels}", style="bold")
+    shown = f"{head} {scores[head]:+.1f}, cutoff {cutoffs[head]:+.1f}"
+    output.line(f"  {shown}{labels}", style="bold")
     features = ", ".join(f"[{name}] {amount:+.2f}" for name, amount in explanation.strongest)
     output.line(f"  {features}", style="dim")

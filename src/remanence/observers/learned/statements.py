@@ -53,6 +53,11 @@ def statement_scores(line: Line) -> Scores:
     It does not matter what the line follows, unless that is a question.
     """
     scorer = statement_scorer()
-    answers = line.reply_to is not None and QUESTION.search(line.reply_to.text)
-    scores = scorer.score(line if answers else line._replace(reply_to=None))
+    scores = scorer.score(after_question(line))
     return {head: scorer.over(scores, head) for head in scores}
+
+
+def after_question(line: Line) -> Line:
+    """Return a line without the one before its message, unless that asks something."""
+    answers = line.reply_to is not None and QUESTION.search(line.reply_to.text)
+    return line if answers else line._replace(reply_to=None)
