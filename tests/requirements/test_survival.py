@@ -98,7 +98,7 @@ async def test_notes_are_told_to_be_of_this_conversation_and_facts_of_past_ones(
     assert head == "## Known from earlier conversations"
     assert "past conversations with this user" in scope
     assert "not part of this conversation" in scope
-    assert fact.startswith("- [knowledge] Ana keeps bees")
+    assert fact.startswith("- Ana keeps bees (")
 
 
 @pytest.mark.req("X-22")

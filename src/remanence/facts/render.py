@@ -129,7 +129,7 @@ def _line_of(snapshot: Snapshot) -> Callable[[Fact], str]:
 
 
 def _line(fact: Fact, *, zone: tzinfo) -> str:
-    return f"- [{fact.type}] {fact.summary} ({to_zone(fact.valid_from, zone):%Y-%m-%d})"
+    return f"- {fact.summary} ({to_zone(fact.valid_from, zone):%Y-%m-%d})"
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
