@@ -236,7 +236,9 @@ class Histories:
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return _Match(await _read_end(Branch(empty, await empty.state())))
+        if (state := await empty.state()).last_seq:
+            raise ConversationGrown(f"another process has just begun conversation {empty.id!r}")
+        return _Match(_Tape(empty, state, ()))
 
     async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
         """Return how much of the history was found on a tape before."""
