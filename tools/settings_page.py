@@ -14,12 +14,12 @@ PRESETS = {"lango": Policy.lango(), "zora": Policy.zora(), "brain": Policy.brain
 HEAD = """\
 # Settings
 
-`python tools/settings_page.py` makes this page of the code. `remanence config show` prints the values in use and where each
-came from. Sources, formats and their order: [the command line](cli.md#remanence-config-show).
+`python tools/settings_page.py` generates this page from the code. `remanence config show` prints the values in use and where each
+came from. [The command line](cli.md#remanence-config-show) describes the sources, their formats and their order.
 
-In a file the fields of `Settings` are keys, those of the policy keys of the table `[policy]`. In the environment they are
-`REMANENCE_URL` and `REMANENCE_POLICY__TAIL_TOKENS`. The commands read both by themselves. `Memory.open` reads neither, unless it is
-given a file: `Memory.open(settings="remanence.toml")` reads that one and the variables, which come first. In Python:
+In a file, fields of `Settings` are top-level keys, and fields of the policy are keys of the table `[policy]`. In the environment
+they are `REMANENCE_URL` and `REMANENCE_POLICY__TAIL_TOKENS`. Commands read both automatically. `Memory.open` reads neither unless
+it is given a file: `Memory.open(settings="remanence.toml")` reads that file and the variables, which take precedence. In Python:
 
 ```python
 from remanence import Policy, Settings
@@ -28,13 +28,13 @@ settings = Settings(url="sqlite:///memory.db", preset="zora", policy={"tail_toke
 policy = Policy.zora(tail_tokens=24_000)
 ```
 
-Impossible values are refused when a policy is made, with the name, the value and the remedy.
+Impossible values are refused when a policy is created, with the name, the value and the remedy.
 """
 
 BUDGET = """
 ## Budget
 
-`Settings.budgets` and `Memory.open(budgets=[...])` take these; see [costs](../howto/costs.md#budgets).
+`Settings.budgets` and `Memory.open(budgets=[...])` take `Budget` objects; see [costs](../howto/costs.md#budgets).
 """
 
 
