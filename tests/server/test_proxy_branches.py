@@ -11,7 +11,8 @@ from tests.wire.servers import Fail, ModelServer
 
 from remanence import Conversation, Memory, Message
 from remanence.server.app import create_app
-from remanence.server.proxy.naming import name_of
+from remanence.server.proxy.branches import Branches, read_branches
+from remanence.server.proxy.naming import Name, name_of
 
 KEY = {"authorization": "Bearer key-of-a"}
 TENANT = name_of(KEY, "trip", None).tenant
@@ -132,3 +133,20 @@ async def test_a_history_that_another_process_continued_leaves_a_shorter_branch_
     assert await ask(proxy, *texts) == on
     assert await texts_of(memory, on) == [*texts, "It is small."]
     assert await texts_of(memory, "trip~1") == ["A number?"]
+
+
+async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
+    proxy: Client, memory: Memory, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_before_it_begins(memory: Memory, name: Name) -> Branches:
+        found = await read_branches(memory, name)
+        if not found.tapes:
+            await tape(memory, "trip").append(Message.user("A number?"), Message.assistant("One."))
+        return found
+
+    monkeypatch.setattr("remanence.server.proxy.history.read_branches", read_before_it_begins)
+    upstream.script(Reply("Two."))
+    assert await ask(proxy, "A number?") == "trip~1"
+
+    assert await texts_of(memory, "trip") == ["A number?", "One."]
+    assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
