@@ -1,18 +1,22 @@
 """Branches of a conversation at the proxies, some of which were deleted."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from tests.server.conftest import Client, served
+from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
 
-from remanence import Conversation, Memory, Message
+from remanence import Conversation, Memory, Message, Settings
+from remanence.background import Background
+from remanence.opening import assemble
 from remanence.server.app import create_app
-from remanence.server.proxy.branches import Branches, read_branches
-from remanence.server.proxy.naming import Name, name_of
+from remanence.server.proxy.naming import name_of
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock
 
 KEY = {"authorization": "Bearer key-of-a"}
 TENANT = name_of(KEY, "trip", None).tenant
@@ -136,17 +140,24 @@ async def test_a_history_that_another_process_continued_leaves_a_shorter_branch_
 
 
 async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
-    proxy: Client, memory: Memory, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch
+    upstream: ModelServer,
 ) -> None:
-    async def read_before_it_begins(memory: Memory, name: Name) -> Branches:
-        found = await read_branches(memory, name)
-        if not found.tapes:
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+        )
+        memory = Memory(runtime)
+        async with served_proxy(memory, upstream) as proxy:
+            gate = store.hold("state", skip=1)
+            upstream.script(Reply("Two."))
+            asking = asyncio.create_task(ask(proxy, "A number?"))
+            await gate.reached.wait()
             await tape(memory, "trip").append(Message.user("A number?"), Message.assistant("One."))
-        return found
+            gate.opened.set()
+            assert await asking == "trip~1"
 
-    monkeypatch.setattr("remanence.server.proxy.history.read_branches", read_before_it_begins)
-    upstream.script(Reply("Two."))
-    assert await ask(proxy, "A number?") == "trip~1"
-
-    assert await texts_of(memory, "trip") == ["A number?", "One."]
-    assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
+        assert await texts_of(memory, "trip") == ["A number?", "One."]
+        assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
+        await store.close()
