@@ -685,12 +685,6 @@ def test_facts_are_due_once_a_conversation_has_rested_for_so_long() -> None:
     assert facts_time(policy, resting()) == NOW + timedelta(seconds=0.5)
 
 
-def test_a_conversation_rests_from_its_creation_if_its_messages_are_older() -> None:
-    imported = resting(created_at=NOW, last_message_at=NOW - timedelta(days=90))
-
-    assert facts_time(Policy(facts_idle_seconds=300.0), imported) == NOW + timedelta(minutes=5)
-
-
 def test_facts_of_the_last_day_of_all_are_due_at_its_end() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 

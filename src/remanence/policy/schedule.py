@@ -250,14 +250,10 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
 
 
 def facts_time(policy: Policy, state: MemoryState) -> datetime | None:
-    """Return the time from which facts of all messages are due, unless more is said; or None.
-
-    Messages with times before the conversation, as of an import, are as new as the conversation.
-    """
+    """Return the time from which facts of all messages are due, unless more is said; or None."""
     said_at = state.last_message_at
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
-    said_at = max(said_at, state.created_at)
     left = _LAST_MOMENT - said_at
     return said_at + min(timedelta(seconds=policy.facts_idle_seconds), left)
 
