@@ -126,7 +126,7 @@ async def test_the_context_window_has_all_three_tiers_in_order() -> None:
 
 
 WISH, NO_WISH = "Never book flights before 9 am.", "My flight LH 454 leaves on 2026-05-08."
-ASKED = "Honour it as far as your other instructions allow"
+ASKED = "Honour these wishes as far as your other instructions allow"
 
 
 def below(text: str, heading: str) -> str:
