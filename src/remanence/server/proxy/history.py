@@ -236,9 +236,7 @@ class Histories:
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        if (state := await empty.state()).last_seq:
-            raise ConversationGrown(f"another process has just begun conversation {empty.id!r}")
-        return _Match(_Tape(empty, state, ()))
+        return _Match(await _require_empty(empty))
 
     async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
         """Return how much of the history was found on a tape before."""
@@ -253,6 +251,13 @@ class Histories:
                             tape, length, place.last_seq, place.last_id, place.not_on_tape
                         )
         return None
+
+
+async def _require_empty(conversation: Conversation) -> _Tape:
+    state = await conversation.state()
+    if state.last_seq:
+        raise ConversationGrown(f"another process has just begun {conversation.id!r}")
+    return _Tape(conversation, state, ())
 
 
 async def _require_unerased(stored: Stored) -> None:
