@@ -13,6 +13,7 @@ from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import score_of_end
+from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
@@ -78,8 +79,8 @@ def merge_facts(
 
     A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
     replaces it takes its place among those of *past* that this one had replaced. A draft replaces
-    the fact that it names, one that it denies, another home of the same person, and the statement
-    that it most surely ends by the learned score.
+    the fact that it names, one that it denies, another home of the same person, and the fact
+    that it most surely ends by a learned score.
     """
     now = clock.now()
     ended = [fact for fact in past if fact.valid_to is not None]
@@ -218,7 +219,7 @@ class _Board:
         self.count -= 1
 
     def _score(self, earlier: Fact, later: Fact) -> float:
-        """Return how far the score that a later statement ends an earlier one is above its cutoff."""
+        """Return how far the score that a later fact ends an earlier one is above its cutoff."""
         doublings = log2(max(1.0, self.count / _FEW_FACTS))
         return _score_of_end(earlier, later) - _RISE_PER_DOUBLING * doublings
 
@@ -279,14 +280,17 @@ def _is_of_one_person(new: Fact, old: Fact) -> bool:
 
 
 def _score_of_end(earlier: Fact, later: Fact) -> float:
-    """Return the learned score that a later statement ends an earlier one.
+    """Return the learned score that a later fact ends an earlier one.
 
-    It is minus infinity for statements of two people, for those that share no word of content or
-    differ in bare numbers alone, as of two gardens, where one denies another thing than the other
-    affirms, and where the later one alone says little.
+    What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
+    and so have statements that share no word of content or differ in bare numbers alone, as of two
+    gardens, where one denies another thing than the other affirms, and where the later one alone
+    says little.
     """
-    if not (later.made_by.startswith(STATEMENTS) and _concern_one(later, earlier)):
+    if not _concern_one(later, earlier):
         return -inf
+    if not later.made_by.startswith(STATEMENTS):
+        return score_of_saved(earlier.summary, later.summary)
     one, other = _meaning(earlier), _meaning(later)
     if other.says_little and not one.says_little:
         return -inf

@@ -38,12 +38,19 @@ class _Statement(NamedTuple):
 
 def score_of_end(earlier: str, later: str) -> float:
     """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
-    groups = pair_features(earlier, later)
+    return score_of_groups(pair_features(earlier, later), FILE, ENDS)
+
+
+def score_of_groups(groups: Groups, file: str, head: str) -> float:
+    """Return how far a score of features is above its cutoff; minus infinity if there are none.
+
+    *file* names weights that ship with the package and have this *head* alone.
+    """
     if not groups:
         return -inf
-    weights, rows = load(FILE), _rows()
+    weights, rows = load(file), _rows(file)
     total = sum(unpack(rows.total(group), 1)[0] / sqrt(len(group)) for group in groups)
-    return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[ENDS]
+    return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[head]
 
 
 def pair_features(earlier: str, later: str) -> Groups:
@@ -56,8 +63,8 @@ def pair_features(earlier: str, later: str) -> Groups:
 
 
 @cache
-def _rows() -> PackedRows:
-    return PackedRows(load(FILE))
+def _rows(file: str) -> PackedRows:
+    return PackedRows(load(file))
 
 
 @lru_cache(maxsize=4_096)
