@@ -249,9 +249,9 @@ async def test_a_store_for_reading_reads_and_refuses_to_write(store: Store, data
     reading = await open_store(database, read_only=True)
     try:
         assert await reading.messages(REF, after=0, limit=None) == appended.messages
-        with pytest.raises(StoreUnavailable, match="open for reading only"):
+        with pytest.raises(StoreUnavailable, match="open read-only"):
             await reading.append(REF, [hello("Again.")], user=None)
-        with pytest.raises(StoreUnavailable, match="open for reading only"):
+        with pytest.raises(StoreUnavailable, match="open read-only"):
             await reading.scrub()
     finally:
         await reading.close()

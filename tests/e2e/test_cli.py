@@ -636,7 +636,7 @@ def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Pat
 
     assert run.returncode == 1
     assert "empty.db" in run.stderr
-    assert "is empty (0 bytes)" in run.stderr
+    assert "is an empty file" in run.stderr
 
 
 def test_a_model_whose_package_is_missing_is_named_in_a_line(cli: Cli, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ async def test_one_bad_message_is_left_out_and_all_others_are_observed() -> None
     assert gaps == [(14, 14, "failed")]
     named = [problem.what for problem in problems if problem.level == "warning"]
     assert named == [
-        "messages 14..14 have no notes, as every try failed: error: ValueError: nested"
+        "messages 14..14 have no notes because every attempt failed: error: ValueError: nested"
     ]
 
 

@@ -412,7 +412,7 @@ def wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
 @pytest.mark.postgres
 async def test_a_pooler_in_transaction_mode_is_named(migrated: str, doctor: Doctor) -> None:
     with pooler(migrated, "transaction") as url:
-        await expect(url, doctor, "a pooler in transaction mode is between: name the server itself")
+        await expect(url, doctor, "is behind a pooler in transaction mode")
 
 
 @pytest.mark.postgres

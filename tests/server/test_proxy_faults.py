@@ -144,7 +144,7 @@ async def test_paths_of_the_server_are_in_its_log_and_not_in_headers_of_a_proxy(
     await store.close()
 
     why = response.headers["x-remanence-memory"]
-    assert why.startswith("off; another process holds the lock on the database")
+    assert why.startswith("off; another process has locked the database")
     assert str(path) in caplog.text
 
 

@@ -149,9 +149,9 @@ async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_fr
         conversations = await memory.conversations()
 
     assert (locked.status_code, codes(locked)) == (503, ["store"])
-    assert "another process holds the lock on the database" in locked.text
+    assert "another process has locked the database" in locked.text
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-    assert refused.json()["detail"].startswith("another process holds the lock on the database")
+    assert refused.json()["detail"].startswith("another process has locked the database")
     assert path.name not in locked.text + refused.text, "paths of the server are in its log alone"
     assert str(path) in caplog.text
     assert free.status_code == 200

@@ -350,7 +350,7 @@ async def read_only_texts(path: Path) -> list[str]:
     store = await open_store(url(path), read_only=True)
     try:
         texts = [message.text for message in await store.messages(REF, after=0, limit=None)]
-        with pytest.raises(StoreUnavailable, match="open for reading only"):
+        with pytest.raises(StoreUnavailable, match="open read-only"):
             await store.append(REF, [Message.user("more")], user=None)
         return texts
     finally:
@@ -384,7 +384,8 @@ def test_a_file_and_directory_that_cannot_be_written_can_be_read(open_folder: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"", "is empty"), (b"x", "not a database"), (b"text" * 99, "encrypted")]
+    ("content", "what"),
+    [(b"", "is an empty file"), (b"x", "not a database"), (b"text" * 99, "encrypted")],
 )
 async def test_reading_names_a_file_that_holds_no_database(
     tmp_path: Path, content: bytes, what: str

@@ -139,7 +139,10 @@ def test_an_observation_that_takes_the_place_of_one_changes_its_time_and_ends_th
     )
     assert after_reobservation(None, segment(5, 6), "b", live=LIVE) is None
     assert after_reobservation(STATE, segment(5, 6), "gone", live=LIVE) is None
-    with pytest.raises(StoreError, match=r"'seg_1' of 4\.\.6 covers another range than 'b' of 5"):
+    with pytest.raises(
+        StoreError,
+        match=r"'seg_1' of 4\.\.6 must cover the range of the segment it replaces, 'b' of 5",
+    ):
         after_reobservation(STATE, segment(4, 6), "b", live=LIVE)
 
 
@@ -223,7 +226,7 @@ def test_a_reflection_is_of_generation_1_or_more() -> None:
 def test_a_reflection_covers_the_range_of_its_sources(
     first_seq: int, last_seq: int, replaced: list[str]
 ) -> None:
-    with pytest.raises(StoreError, match="covers another range than the segments that it replaces"):
+    with pytest.raises(StoreError, match="does not cover exactly the segments that it replaces"):
         after_reflection(STATE, segment(first_seq, last_seq, 1), replaced, live=LIVE)
 
 
@@ -404,18 +407,18 @@ def test_live_segments_that_tile_the_tape_have_no_fault(live: tuple[Span, ...]) 
         ),
         (
             (Span("a", 0, 1, 2), Span("b", 0, 3, 6)),
-            "segment 'a' of generation 0 ends at 2, and reflected_seq is 2",
+            "segment 'a' of generation 0 ends at 2, but reflected_seq is 2",
         ),
         (
             (Span("r", 1, 1, 2), Span("s", 1, 3, 6)),
-            "segment 's' of generation 1 ends at 6, and reflected_seq is 2",
+            "segment 's' of generation 1 ends at 6, but reflected_seq is 2",
         ),
         (
             (Span("r", 1, 1, 2), Span("a", 0, 3, 6), Span("b", 0, 7, 5)),
-            "segment 'b' ends at 5, before its begin",
+            "segment 'b' ends at 5, before it begins",
         ),
-        ((Span("r", 1, 1, 2), Span("a", 0, 3, 5)), "segments end at 5, and observed_seq is 6"),
-        ((Span("r", 1, 1, 2), Span("a", 0, 3, 7)), "segments end at 7, and observed_seq is 6"),
+        ((Span("r", 1, 1, 2), Span("a", 0, 3, 5)), "segments end at 5, but observed_seq is 6"),
+        ((Span("r", 1, 1, 2), Span("a", 0, 3, 7)), "segments end at 7, but observed_seq is 6"),
     ],
 )
 def test_a_fault_of_coverage_is_told(live: tuple[Span, ...], fault: str) -> None:

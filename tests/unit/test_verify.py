@@ -24,13 +24,13 @@ TILES = (reflection(1, 4), observation(5, 6), observation(7, 8))
     ("segments", "problems"),
     [
         (TILES, []),
-        (TILES[:2], ["segments end at 6, and observed_seq is 8"]),
+        (TILES[:2], ["segments end at 6, but observed_seq is 8"]),
         ((TILES[0], TILES[2]), ["there is a gap between 5 and segment 'g0-7-8' at 7"]),
         (
             (observation(1, 4), *TILES[1:]),
-            ["segment 'g0-1-4' of generation 0 ends at 4, and reflected_seq is 4"],
+            ["segment 'g0-1-4' of generation 0 ends at 4, but reflected_seq is 4"],
         ),
-        ((*TILES, observation(9, 8)), ["segment 'g0-9-8' ends at 8, before its begin"]),
+        ((*TILES, observation(9, 8)), ["segment 'g0-9-8' ends at 8, before it begins"]),
     ],
 )
 def test_segments_that_do_not_tile_the_observed_messages_are_named(

@@ -30,16 +30,16 @@ async def open_store(
 ) -> Store:
     """Open the database at *url*, and create or migrate it if needed.
 
-    With *read_only* it must exist, no file is changed, and each write is refused.
+    With *read_only*, the database must exist, no file is changed, and writes are refused.
 
-    Messages that `append` returned survive a killed process; with durability `full` also a power
-    cut. *pragmas* are set on each SQLite connection.
+    Messages that `append` returned survive a killed process, and with durability `full` also a
+    power cut. *pragmas* are set on each SQLite connection.
 
     Raises:
-        StoreUnavailable: it cannot be opened or written; the message names the remedy.
-        NotADatabase: the file is something else, or encrypted.
-        InvalidArgument: *durability* or *pragmas* are given for another database than SQLite.
-        NewerSchema: it was written by a later remanence.
+        StoreUnavailable: the database cannot be opened or written; the message names the remedy.
+        NotADatabase: the file is not a SQLite database, or it is encrypted.
+        InvalidArgument: *durability* or *pragmas* were given for PostgreSQL.
+        NewerSchema: a later version of remanence migrated the database.
     """
     if not isinstance(url, str) or "://" not in url:
         path = str(url)
@@ -80,11 +80,11 @@ async def open_store(
 
 
 async def _open_in_thread(open_now: Callable[[], Store]) -> Store:
-    """Open a store in a thread; if this is cancelled, wait for the thread and close the store."""
+    """Open a store in a thread; on cancellation, wait for the thread and close the store."""
     opening = start_beside(asyncio.to_thread(open_now), name="remanence-open")
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        with contextlib.suppress(Exception):  # it could not be opened: nothing is to be closed
+        with contextlib.suppress(Exception):  # it could not be opened, so there is nothing to close
             await (await opening).close()
         raise

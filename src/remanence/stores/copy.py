@@ -60,8 +60,8 @@ TABLES = (
     Table("event_consumers", "consumer, tenant", "delivered"),
     Table("api_keys", "id", API_KEYS.columns.removeprefix("id, ")),
 )
-"""In the order of their references. Leases, turns and pauses end with the copy; words are indexed
-anew."""
+"""Ordered so that referenced rows come first. Leases, turns and pauses are not copied; text indexes
+are rebuilt."""
 
 
 class TableSum(NamedTuple):
@@ -73,17 +73,17 @@ class TableSum(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """A table of the source, as it was read, and of the target, as it is afterwards."""
+    """Checksums of a table: in the source as it was read, and in the target after the copy."""
 
     source: TableSum
     target: TableSum
 
 
 async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
-    """Copy all that a database holds, as of one instant, to an empty one, and compare.
+    """Copy a consistent snapshot of a database to an empty one, and compare checksums.
 
     Raises:
-        InvalidArgument: the target is not empty, or one of them is not a SQL database.
+        InvalidArgument: the target is not empty, or one of the stores is not a SQL database.
     """
     if not isinstance(source, SQLStore) or not isinstance(target, SQLStore):
         raise InvalidArgument("only databases of SQLite and PostgreSQL can be copied")
@@ -92,7 +92,7 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
     loop, insert = asyncio.get_running_loop(), write_method(_insert)
 
     def send(table: Table, rows: Sequence[Row]) -> None:
-        """Have a page inserted, from the thread that reads the source."""
+        """Insert a page; called in the thread that reads the source."""
         asyncio.run_coroutine_threadsafe(insert(target, table, rows), loop).result()
 
     sent = await read_method(partial(_sums, each=send))(source)
@@ -107,7 +107,7 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
 def _sums(
     connection: Connection, *, each: Callable[[Table, Sequence[Row]], None] = lambda *_: None
 ) -> tuple[TableSum, ...]:
-    """Return the checksums of all tables; *each* is called with each page of rows."""
+    """Return the checksums of all tables, and call *each* with every page of rows."""
     sums = []
     for table in TABLES:
         count, checksum = 0, hashlib.sha256()
@@ -132,7 +132,7 @@ def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows, and index the words of live notes and of facts that hold."""
+    """Insert rows, and index the words of live notes and current facts."""
     columns = f"{table.key}, {table.columns}"
     names = [column.strip('" ') for column in columns.split(",")]
     for row in rows:
@@ -154,7 +154,7 @@ def _places(count: int) -> LiteralString:
 
 
 def _continue_keys(connection: Connection) -> None:
-    """Have new rows follow the copied ones, and erased ones that the cursors of vectors count."""
+    """Start new keys after all copied rows, and after erased rows that vector cursors have passed."""
     cursors = connection.execute(
         "SELECT subject || 's', max(cursor) FROM vector_cursors GROUP BY 1"
     )

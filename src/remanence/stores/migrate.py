@@ -18,7 +18,7 @@ class Migration(NamedTuple):
 
 @cache
 def load(package: str) -> tuple[Migration, ...]:
-    """Return the migrations of *package* in order of their numbers; read its files once."""
+    """Return the migrations of *package*, ordered by number; cached."""
     files = sorted((resources.files(package) / "migrations").iterdir(), key=lambda file: file.name)
     return tuple(
         Migration(int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text("utf-8"))
@@ -28,22 +28,22 @@ def load(package: str) -> tuple[Migration, ...]:
 
 @cache
 def installed_version() -> str:
-    """Return the version of this package; read its metadata once."""
+    """Return the installed version of this package; cached."""
     try:
         return metadata.version("remanence")
-    except metadata.PackageNotFoundError:  # a checkout that is only on the path
+    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
         return "unknown"
 
 
 def due(
     known: Sequence[Migration], applied: Collection[int], *, database: str
 ) -> tuple[Migration, ...]:
-    """Return the known migrations that are not applied; raise `NewerSchema` for unknown ones."""
+    """Return the pending migrations; raise `NewerSchema` if unknown ones were applied."""
     newest_known = max((step.number for step in known), default=0)
     newest_applied = max(applied, default=0)
     if newest_applied > newest_known:
         raise NewerSchema(
-            f"{database} has schema version {newest_applied}, and this remanence knows up to "
-            f"{newest_known}: install a newer remanence, or restore a backup made before the upgrade"
+            f"{database} has schema version {newest_applied}, but this version of remanence supports only up "
+            f"to {newest_known}: install a newer remanence, or restore a backup made before the upgrade"
         )
     return tuple(step for step in known if step.number not in applied)

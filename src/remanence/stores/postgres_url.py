@@ -1,4 +1,4 @@
-"""The options by which every connection to a PostgreSQL server is made."""
+"""Connection options for PostgreSQL."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ _NETWORK: Final = {
 
 
 def connection_string(url: str) -> str:
-    """Return the options of a URL, and others by which a server that vanished is noticed within 20 s.
+    """Return a URL's options, with timeouts that detect a vanished server within 20 s.
 
-    Without them a call on an open connection waits for as long as the kernel repeats its packets,
+    By default, a call on an open connection waits as long as the kernel retransmits its packets,
     some 15 minutes on Linux.
     """
     given = {name: str(value) for name, value in conninfo_to_dict(url).items()}

@@ -39,7 +39,7 @@ T = TypeVar("T")
 JsonObject = dict[str, Any]  # JSON that this module wrote; decoding restores the types
 Row = Sequence[Any]  # a driver's row, typed by its columns
 NO_LIMIT = 2**62
-"""For a LIMIT; databases disagree on how to say none."""
+"""A LIMIT that never applies; databases differ in how to write an unlimited one."""
 
 _PART_TYPES = {
     "text": TextPart,
@@ -53,12 +53,12 @@ _KINDS = {part_type: kind for kind, part_type in _PART_TYPES.items()}
 
 
 def encode_time(value: datetime) -> str:
-    """Return ISO 8601 with the caller's offset, as a person's day depends on it."""
+    """Return ISO 8601 with the caller's UTC offset, which decides on which day a message was sent."""
     return value.isoformat("T", "microseconds")
 
 
 def encode_instant(value: datetime) -> str:
-    """Return ISO 8601 in UTC and of fixed width, so that texts sort like instants."""
+    """Return ISO 8601 in UTC with a fixed width, so that strings sort chronologically."""
     utc = value if value.tzinfo is UTC else value.astimezone(UTC)
     return utc.isoformat("T", "microseconds")
 
@@ -73,7 +73,7 @@ _decode_json = json.JSONDecoder().decode
 
 
 def encode_content(content: Sequence[Part]) -> str:
-    """Parts as JSON; equal parts give equal text. A lone text part is a JSON string."""
+    """Return parts as canonical JSON; a single text part is a JSON string."""
     if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extra is None:
         return encode_json(content[0].text)
     return encode_json([_part_to_json(part) for part in content])
@@ -113,7 +113,7 @@ def _part_from_json(data: JsonObject) -> Part:
 
 
 def encode_call_ids(content: Sequence[Part]) -> str | None:
-    """The ids of the tool calls as a JSON list; None where there are none."""
+    """Return the ids of the tool calls as a JSON list; None without calls."""
     ids = [part.id for part in content if isinstance(part, ToolCallPart)]
     return encode_json(ids) if ids else None
 
@@ -152,7 +152,7 @@ def _decode_dropped(text: str) -> tuple[DroppedLine, ...]:
 
 
 def encode_failure(failure: Failure) -> str:
-    """Encode a failure as it is kept with a state."""
+    """Return a failure as JSON, for a column of a state."""
     return encode_json(_without_nulls(failure))
 
 
@@ -178,11 +178,11 @@ _CODECS: Mapping[object, tuple[Callable[[Any], object], Callable[[Any], Any]]] =
     datetime: _TIMES,
     datetime | None: _TIMES,
 }
-"""How to encode and decode a field of each type that is not stored as it is."""
+"""Encoder and decoder for each field type that is not stored unchanged."""
 
 
 class Rows(Generic[T]):
-    """The rows of a type: its columns, which have the names of the fields, in a fixed order."""
+    """Maps values of a type to rows; the columns are named like the fields."""
 
     def __init__(self, kind: type[T], name: str, columns: LiteralString) -> None:
         self.columns = columns
@@ -206,10 +206,10 @@ class Rows(Generic[T]):
         return row
 
     def decode(self, row: Row, *, name: object = None, **others: object) -> T:
-        """Return the value of a row and of *others*, fields without a column.
+        """Return the value of a row; *others* are fields without a column.
 
         Raises:
-            StoreError: the row is damaged; the message has its *name*, or else its first column.
+            StoreError: the row is damaged; the message shows *name*, by default the first column.
         """
         try:
             values = list(row)
@@ -221,8 +221,8 @@ class Rows(Generic[T]):
         except Exception as error:
             raise StoreError(
                 f"{self._name} {row[0] if name is None else name!r} cannot be read: "
-                f"{type(error).__name__}: {error}; 'remanence doctor' lists what is damaged: "
-                "restore a backup that was made before"
+                f"{type(error).__name__}: {error}; run 'remanence doctor' to list all damage, "
+                "and restore an earlier backup"
             ) from error
 
 
@@ -264,7 +264,7 @@ STEPS = Rows(
     "tail_sum_tokens, last_observed_at, last_reflected_at, observe_failure, reflect_failure, "
     "facts_seq, facts_failure, lock_version",
 )
-"""The columns of a state that the steps of background work change."""
+"""The columns of a state that background work changes."""
 
 _STATES = Rows(
     MemoryState,
@@ -272,7 +272,7 @@ _STATES = Rows(
     f'key, "user", created_at, {STEPS.columns}, lease_owner, lease_until, erasures, look_tokens, '
     "last_seq, last_sum_tokens, last_message_at, look_at",
 )
-# The columns that an append changes come last.
+# Columns changed by an append come last.
 STATE_COLUMNS: LiteralString = f"tenant, id, {_STATES.columns}"
 
 
@@ -283,5 +283,5 @@ def state_from_row(row: Row) -> MemoryState:
 
 
 def plain_summary(summary: str) -> str:
-    """Return a summary in normal form: equal for summaries with the same words."""
+    """Return the normal form of a summary, in which equal wording compares equal."""
     return " ".join(summary.casefold().split()).rstrip(".")

@@ -1,8 +1,8 @@
 """Terms of texts and queries for a full-text index of any script.
 
-Tokenizers split at spaces. Text in scripts without spaces, or with endings joined to words, such as
-Chinese, Japanese, Korean and Thai, is cut to overlapping pairs of characters first, for the index
-and for queries alike. The tokenizer must treat letters, digits and marks as parts of a word.
+Tokenizers split at spaces. Scripts without spaces, or with suffixes attached to words, such as
+Chinese, Japanese, Korean and Thai, are first cut into overlapping character pairs, in the index and
+in queries. The tokenizer must treat letters, digits and marks as parts of a word.
 """
 
 import re
@@ -15,31 +15,31 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f"
     r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Marks that `re` does not treat as parts of a word: Hebrew, Arabic, South Asian vowel signs.
+# Marks that `re` does not count as word characters: Hebrew, Arabic, South Asian vowel signs.
 _MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
-_MAX_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
+_MAX_TERMS = 64  # per query; otherwise a pasted page would read the whole index
 
 
 def index_terms(text: str) -> str:
-    """Return the text with unspaced runs cut to pairs, and each run's last character alone."""
+    """Return the text with unspaced runs cut into pairs, plus each run's last character."""
     if text.isascii():
         return text
     return _RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text))
 
 
 def index_words(text: str) -> list[str]:
-    """Return the words and pairs of a text in small letters and without accents.
+    """Return the lower-case words and pairs of a text, without accents.
 
-    For an index without a tokenizer of its own; `fold` does the same to a term of a query.
+    For an index without a tokenizer of its own; `fold` treats query terms the same way.
     """
     return _WORD.findall(fold(index_terms(text)))
 
 
 def fold(text: str) -> str:
-    """Return a text in small letters, and without the accents of its letters."""
+    """Return a text in lower case and without accents."""
     if not text.isascii():
         plain = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
         text = unicodedata.normalize("NFC", plain)
@@ -47,7 +47,7 @@ def fold(text: str) -> str:
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """Return the distinct words and pairs of a query; a lone unspaced character ends in `*`."""
+    """Return the distinct words and pairs of a query; a single unspaced character gets a `*`."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query))
     terms = (term for word in words for term in _terms(word))
     return tuple(dict.fromkeys(terms))[:_MAX_TERMS]

@@ -1,8 +1,8 @@
-"""Transitions of a conversation's state with each commit, the same for every backend.
+"""State transitions of a conversation, the same for every backend.
 
-Pure: the backend reads under its lock, calls a transition, and writes its result. None means that
-the guard does not hold because a race was lost; `StoreError` means a call that no race explains
-and that would violate an invariant of the database.
+Pure functions: a backend reads the state under its lock, calls a transition, and writes the result.
+None means that another writer won a race; `StoreError` means a call that no race explains and that
+would violate an invariant.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ def after_observation(
 ) -> MemoryState | None:
     """Return the state after an observation; *sum_tokens* counts the tape up to its end.
 
-    An observation without notes, of messages that failed, does not reset the failure count: if the
-    next messages fail too, the wait is as long as before. One that stands in leaves the failure of the
-    configured observer as it is.
+    An observation that gives messages up without notes keeps the failure count, so that the wait is
+    as long as before if the next messages fail, too. A stand-in by the embedded observer also keeps
+    the failure of the configured one.
     """
     if current is None or current.observed_seq != expected.observed_seq:
         return None
@@ -73,8 +73,8 @@ def after_reobservation(
         return None
     if (segment.generation, segment.first_seq, segment.last_seq) != span[1:]:
         raise StoreError(
-            f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq} covers another "
-            f"range than {replaced!r} of {span.first_seq}..{span.last_seq}, which it replaces"
+            f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq} must cover the "
+            f"range of the segment it replaces, {replaced!r} of {span.first_seq}..{span.last_seq}"
         )
     return _advance(current, last_observed_at=segment.created_at, observe_failure=None)
 
@@ -91,7 +91,7 @@ def after_reflection(
         raise StoreError(f"{name} has generation {segment.generation}: a reflection has 1 or more")
     starts = [segment.first_seq, *(span.last_seq + 1 for span in spans)]
     if not spans or starts != [*(span.first_seq for span in spans), segment.last_seq + 1]:
-        raise StoreError(f"{name} covers another range than the segments that it replaces")
+        raise StoreError(f"{name} does not cover exactly the segments that it replaces")
     if segment.last_seq > current.active_seq:
         raise StoreError(f"{name} replaces segments beyond active_seq={current.active_seq}")
     if segment.first_seq > current.reflected_seq + 1:
@@ -116,7 +116,7 @@ def after_activation(
     active_sum_tokens: int,
     tail_sum_tokens: int,
 ) -> MemoryState | None:
-    """Return the state with the cursor moved; *is_boundary*: whether a live segment ends there."""
+    """Return the state with the cursor moved; *is_boundary* says if a live segment ends there."""
     if current is None or current.active_seq != expected.active_seq:
         return None
     if tail_seq < current.tail_seq:
@@ -169,7 +169,7 @@ def after_failure(
 
 
 def after_retry(current: MemoryState | None) -> MemoryState | None:
-    """Return the state without failures; None if it has none."""
+    """Return the state with its failures cleared; None if it has none."""
     if current is None or current.last_error is None:
         return None
     return _advance(current, observe_failure=None, reflect_failure=None, facts_failure=None)
@@ -178,7 +178,7 @@ def after_retry(current: MemoryState | None) -> MemoryState | None:
 def after_forgetting(
     current: MemoryState, erasure: Erasure, *, live: Sequence[Span]
 ) -> MemoryState:
-    """Return the state after messages were forgotten: no cursor moves, and the notes still tile."""
+    """Return the state after messages were forgotten; cursors stay, and segments must still tile."""
     gone = set(erasure.segments)
     spans: list[Span | Segment] = [span for span in live if span.id not in gone]
     spans += erasure.remade
@@ -188,7 +188,7 @@ def after_forgetting(
         observed_seq=current.observed_seq,
     )
     if fault is not None:
-        raise StoreError(f"the segments made anew do not cover the erased ones: {fault}")
+        raise StoreError(f"the remade segments do not cover the erased ones: {fault}")
     return _advance(current)
 
 
@@ -197,8 +197,9 @@ def after_fork(
 ) -> tuple[MemoryState, list[Segment]]:
     """Return the state of a fork, and the segments of its source that it takes over.
 
-    *begun* has the first messages of the source's tape. The same notes are active, if the source's
-    raw tail begins on this tape; otherwise contexts show all that no reflection covers.
+    *begun* is the fork with the first messages of its source. The same notes are active if the
+    source's raw tail begins on the fork's tape; otherwise contexts show everything that no
+    reflection covers.
     """
     has_tail = source.tail_seq <= begun.last_seq
     kept = _tiles(segments, last_seq=begun.last_seq, end=begun.last_seq - (not has_tail))
@@ -223,7 +224,8 @@ def after_fork(
 def _tiles(segments: Iterable[Segment], *, last_seq: int, end: int) -> list[Segment]:
     """Return segments that end at *last_seq* or before, without gaps from the first message on.
 
-    Reflections end at *end* or before, and come first. Live segments precede superseded ones.
+    Reflections come first, and end at *end* or before. Live segments are preferred to superseded
+    ones.
     """
     starts: dict[int, list[Segment]] = {}
     for segment in segments:
@@ -261,7 +263,7 @@ def describe(segment: Segment, source: str) -> str:
 def coverage_fault(
     live: Sequence[Span | Segment], *, reflected_seq: int, observed_seq: int
 ) -> str | None:
-    """Return the first fault of the live segments, in tape order; None if they tile it."""
+    """Return the first gap or overlap of the live segments, in tape order; None if they tile it."""
     following = 1
     for span in live:
         if span.first_seq != following:
@@ -272,11 +274,11 @@ def coverage_fault(
         if (span.generation > 0) != (span.last_seq <= reflected_seq):
             return (
                 f"segment {span.id!r} of generation {span.generation} ends at {span.last_seq}, "
-                f"and reflected_seq is {reflected_seq}"
+                f"but reflected_seq is {reflected_seq}"
             )
         if span.last_seq < span.first_seq:
-            return f"segment {span.id!r} ends at {span.last_seq}, before its begin"
+            return f"segment {span.id!r} ends at {span.last_seq}, before it begins"
         following = span.last_seq + 1
     if following != observed_seq + 1:
-        return f"segments end at {following - 1}, and observed_seq is {observed_seq}"
+        return f"segments end at {following - 1}, but observed_seq is {observed_seq}"
     return None

@@ -42,7 +42,7 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
 def _require_newest(connection: psycopg.Connection, name: str) -> None:
     if not _has_table(connection, "schema_migrations") or _due(connection, name):
         raise StoreUnavailable(
-            f"{name} has no tables of a memory, or those of an earlier remanence: run "
+            f"{name} has no remanence tables, or tables of an earlier version: run "
             "'remanence migrate' on it"
         )
 
@@ -58,7 +58,7 @@ def _due(connection: psycopg.Connection, name: str) -> tuple[migrate.Migration, 
 
 
 def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
-    """Bring the tables up to date; several processes that start at once wait for the first."""
+    """Apply pending migrations; processes that start at the same time wait for the first one."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     if not _has_table(connection, "schema_migrations"):
         connection.execute(
@@ -77,8 +77,8 @@ def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
 
 
 def _create_job_tables(connection: psycopg.Connection) -> None:
-    """Create the tables of procrastinate, unless an application has them in the same schema."""
+    """Create procrastinate's tables, unless an application already has them in this schema."""
     if not _has_table(connection, "procrastinate_jobs"):
-        # Only here, as it takes half a second to import.
+        # Imported on demand: it takes half a second.
         schema = importlib.import_module("procrastinate.schema")
         connection.execute(schema.SchemaManager.get_schema())

@@ -1,4 +1,4 @@
-"""Check of a database for writing, by rows that are rolled back."""
+"""Check that a database is writable, by inserting rows and rolling back."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ WITH probe AS (
 INSERT INTO messages (conversation, seq, id, role, kind, content, created_at, tokens, sum_tokens)
 SELECT key, 1, '', 'user', 'message', text, '', 0, 0 FROM probe, content
 """
-"""So many bytes that the files of the tables grow."""
+"""Large enough to make the tables' files grow."""
 
 
 _MEANT_FOR_READERS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)

@@ -12,16 +12,16 @@ from remanence.stores.terms import fold, index_words
 from remanence.types import ConversationRef, Owner
 
 _PART_WORDS = 8_000
-"""Words of a row of an index: positions in a tsvector end at 16,383."""
+"""Words per row of a text index: positions in a tsvector end at 16,383."""
 
 _WORD_CHARACTERS = 200
-"""A lexeme has at most 2,046 bytes."""
+"""Longer words are cut: a lexeme has at most 2,046 bytes."""
 
 _LOCK_STATE: LiteralString = (
     "SELECT 1 FROM states JOIN conversations ON key = conversation "
     "WHERE tenant = ? AND conversations.id = ? FOR UPDATE OF states"
 )
-"""A lock of the row, not of the name, as some statements change states without `lock`."""
+"""Locks the row rather than the name, because some statements update states without `lock`."""
 
 
 class Cursor(psycopg.Cursor[tuple[Any, ...]]):
@@ -54,7 +54,7 @@ class Connection:
             return
         key = f"{type(name).__name__} {tuple(name)!r}"
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (key,))
-        if is_conversation:  # another writer may have begun it meanwhile
+        if is_conversation:  # another writer may have created it meanwhile
             self.execute(_LOCK_STATE, name)
 
     def continue_keys(self, table: LiteralString, *, after: int) -> None:
@@ -128,12 +128,12 @@ class Connection:
 
 
 def _scope_lexeme(scope: str) -> str:
-    """Return a lexeme that no word is equal to."""
+    """Return a lexeme that cannot equal any word."""
     return f"={scope}"
 
 
 @lru_cache(maxsize=512)
 def _translate(statement: LiteralString) -> LiteralString:
-    """Return a statement with this driver's placeholders, and without hints for SQLite."""
+    """Return a statement with this driver's placeholders and without SQLite's index hints."""
     words = statement.replace("%", "%%").replace("?", "%s").split("INDEXED BY ")
     return "".join([words[0], *(part.partition(" ")[2] for part in words[1:])])

@@ -40,19 +40,19 @@ def reason(error: psycopg.Error) -> str:
 
 
 def _public_reason(error: psycopg.Error) -> str:
-    """Return why the database does not serve now, without names of hosts, users or files."""
+    """Return why the database is unavailable, without names of hosts, users or files."""
     text = str(error)
     found = (what for words, what in _PUBLIC_REASONS if any(word in text for word in words))
     return f"{next(found, 'the database cannot be used now')}: try again later"
 
 
-def has_no_room(error: psycopg.Error) -> bool:
-    """Return whether a server that works refuses a connection because it has enough of them."""
+def is_connection_limit(error: psycopg.Error) -> bool:
+    """Return whether a healthy server refused a connection because its limit is reached."""
     return find_remedy(error) == _FEWER_CONNECTIONS
 
 
 def find_remedy(error: psycopg.Error) -> str | None:
-    """Return how to get rid of an error, if that is known."""
+    """Return the remedy for an error, if one is known."""
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         for words, remedy in _REFUSED:
             if words in str(error):
@@ -79,7 +79,7 @@ _REFUSED = (
     ("the database system is", "wait until the server has started, and try again"),
     ('" does not exist', "create it, or name another one in the URL"),
 )
-"""Words of errors of connecting, which have no class of their own."""
+"""Connection errors by a part of their text, as they have no class or SQLSTATE of their own."""
 
 _PUBLIC_REASONS = (
     (("Connection refused", "No such file or directory"), "the database refused the connection"),
@@ -113,4 +113,4 @@ _REMEDIES: dict[type, str] = {
     ),
     psycopg.OperationalError: "check that the server runs and can be reached",
 }
-"""The remedies of classes of errors; of several, the most specific class counts."""
+"""Remedies by error class; the most specific class applies."""

@@ -1,4 +1,4 @@
-"""Search among vectors by the extension pgvector where the database has it, without it elsewhere.
+"""Vector search with the extension pgvector, where the database has it.
 
 The function `remanence_similarity` exists exactly where the column `embedding` does; see the
 migration `pgvector`.
@@ -33,7 +33,8 @@ _SIMILARITY: LiteralString = "remanence_similarity(embedding, (SELECT remanence_
 _COMPARABLE: LiteralString = (
     "model = ? AND embedding IS NOT NULL AND CASE length(vector) WHEN ? THEN true ELSE false END"
 )
-"""An equation would be planned for one row of 200, and join large tables row by row."""
+"""A CASE, as the planner takes `length(vector) = ?` to match one row in 200, and then joins large
+tables row by row."""
 
 _VECTORS: LiteralString = (
     f"SELECT item, {_SIMILARITY} AS score FROM vectors "  # noqa: S608 - constants, as below
@@ -48,7 +49,7 @@ _NEAREST_FACTS: LiteralString = (
 
 
 def use_if_cheap(connection: psycopg.Connection) -> None:
-    """Have the database compare vectors if it may, unless that rewrites large tables."""
+    """Enable pgvector if the user may, unless that rewrites large tables."""
     if connection.execute(_MAY_USE, (_SMALL_BYTES,)).fetchone() != (True,):
         return
     try:
@@ -90,7 +91,7 @@ def nearest_facts(
 
 
 def problems(connection: Connection) -> Iterator[Problem]:
-    """Yield a problem if there are vectors and the database does not compare them."""
+    """Yield a problem if there are vectors and the database does not use pgvector."""
     is_used, is_available, has_vectors = connection.execute(
         "SELECT to_regproc('remanence_similarity') IS NOT NULL, "
         "EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'), "
@@ -111,7 +112,7 @@ def problems(connection: Connection) -> Iterator[Problem]:
 
 
 def _can_compare(connection: Connection, vector: Sequence[float]) -> bool:
-    """Return whether the database has the extension now: it may come and go while programs run."""
+    """Return whether the database has the extension now; it may be added or dropped at any time."""
     found: bool = connection.execute("SELECT to_regproc('remanence_similarity') IS NOT NULL").get
     return found and len(vector) <= _MAX_DIMENSIONS
 
@@ -126,7 +127,7 @@ def _rank(
 ) -> Iterator[tuple[int, float]]:
     """Yield keys with similarities, the most similar first; ties in the order of their keys.
 
-    The pages grow, as a filter that refuses a whole page may refuse most rows.
+    The pages grow: a filter that rejects a whole page may reject most rows.
     """
     blob = vectors.encode_vector(vector)
     size, offset = max(1, limit), 0

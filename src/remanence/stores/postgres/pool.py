@@ -1,4 +1,4 @@
-"""The pool of connections, and the wait of a caller while the server lets none in."""
+"""The connection pool, and how long callers wait for it during an outage."""
 
 import threading
 import time
@@ -7,33 +7,33 @@ from typing import Any, Final, Self
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from remanence.stores.postgres.errors import has_no_room
+from remanence.stores.postgres.errors import is_connection_limit
 from remanence.stores.postgres_url import connection_string
 
 OUTAGE_SECONDS: Final = 3.0
-"""Seconds of an outage that callers wait for its end, as for a server that starts again."""
+"""Seconds that callers wait for an outage to end, such as a server restart."""
 
 _BUSY_SECONDS: Final = 30.0
-"""Seconds that callers wait for the connections of others, where the server allows no more."""
+"""Seconds that callers wait for a connection in use to become free."""
 
-_LOOK_SECONDS: Final = 0.25
+_POLL_SECONDS: Final = 0.25
 _MAX_CONNECTIONS: Final = 8
 _IDLE_SECONDS: Final = 5
 
 
 class Unreachable(psycopg.OperationalError):
-    """The server lets nobody in, for longer than callers wait; the text is that of its refusal."""
+    """The server has refused connections for `OUTAGE_SECONDS`; the text is that of its last error."""
 
 
 class _Outage:
-    """The time since the server lets nobody in; the lock guards the two values together."""
+    """The start and the last error of an outage; the lock keeps the two consistent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._since: float | None = None
         self._error: psycopg.Error | None = None
 
-    def note(self, error: psycopg.Error, *, since: float) -> None:
+    def record(self, error: psycopg.Error, *, since: float) -> None:
         with self._lock:
             self._error = error
             self._since = since if self._since is None else self._since
@@ -43,7 +43,7 @@ class _Outage:
             self._since = self._error = None
 
     def check(self) -> None:
-        """Raise `Unreachable` if the outage lasts too long to wait for its end."""
+        """Raise `Unreachable` if an outage has lasted `OUTAGE_SECONDS`."""
         with self._lock:
             since, error = self._since, self._error
         if since is not None and time.monotonic() - since >= OUTAGE_SECONDS:
@@ -51,7 +51,7 @@ class _Outage:
 
 
 class _Connection(psycopg.Connection):
-    """A connection whose opening says if the server can be reached."""
+    """A connection that reports to *outage* whether it could be opened."""
 
     @classmethod
     def connect(cls, conninfo: str = "", *, outage: _Outage, **options: Any) -> Self:  # type: ignore[override]  # those of psycopg
@@ -59,18 +59,18 @@ class _Connection(psycopg.Connection):
         try:
             connection = super().connect(conninfo, **options)
         except psycopg.OperationalError as error:
-            if not has_no_room(error):
-                outage.note(error, since=begun)
+            if not is_connection_limit(error):
+                outage.record(error, since=begun)
             raise
         outage.end()
         return connection
 
 
 class Pool(ConnectionPool[psycopg.Connection]):
-    """Connections of a process, up to eight at once.
+    """Up to eight connections of this process.
 
-    A caller waits for one up to 30 s, but only for the first three seconds of an outage; meanwhile the
-    pool looks for the server every one or two seconds.
+    Callers wait up to 30 s for a free connection, but only 3 s while the server is unreachable.
+    Meanwhile the pool tries to reconnect every one or two seconds.
     """
 
     def __init__(self, url: str) -> None:
@@ -84,21 +84,21 @@ class Pool(ConnectionPool[psycopg.Connection]):
             open=True,
             timeout=_BUSY_SECONDS,
             configure=_limit_transactions,
-            reconnect_timeout=OUTAGE_SECONDS,  # its pauses double until then; the next caller ends them
+            reconnect_timeout=OUTAGE_SECONDS,  # bounds its doubling pauses; the next caller restarts it
         )
 
     def getconn(self, timeout: float | None = None) -> psycopg.Connection:
         """Return a connection.
 
         Raises:
-            Unreachable: the server lets nobody in.
-            PoolTimeout: all connections that it allows are in use.
+            Unreachable: the server cannot be reached.
+            PoolTimeout: all connections stayed in use.
         """
         wait_seconds = self.timeout if timeout is None else timeout
         deadline = time.monotonic() + wait_seconds
         while True:
             try:
-                return super().getconn(_LOOK_SECONDS)
+                return super().getconn(_POLL_SECONDS)
             except PoolTimeout:
                 self._outage.check()
                 if time.monotonic() >= deadline:
@@ -106,6 +106,6 @@ class Pool(ConnectionPool[psycopg.Connection]):
 
 
 def _limit_transactions(connection: psycopg.Connection) -> None:
-    """Have the server end the transactions of a process that was stopped, as they hold locks."""
+    """Have the server end idle transactions, whose locks a suspended process would keep."""
     connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
     connection.commit()

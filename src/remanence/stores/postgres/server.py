@@ -1,4 +1,4 @@
-"""A server: its URL, version and time, and the kind of pooler before it."""
+"""A PostgreSQL server: its URL, version and clock, and whether a pooler is in front of it."""
 
 import re
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from remanence.stores.url import mask_password
 
 _OLDEST_VERSION = 150_000
 _QUOTED_PART = re.compile(r'".*\W.*"', re.DOTALL)
-"""What libpq quotes of a URL, unless it is a mere word, such as the name of a parameter."""
+"""A part of the URL that libpq quotes in an error; a plain word, such as a parameter, is harmless."""
 
 _STATISTICS: LiteralString = "extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::float8"
 _BEGIN: LiteralString = (
@@ -23,7 +23,7 @@ _STATUS: LiteralString = f"SELECT pg_xact_status(%s::xid8), {_STATISTICS}"
 
 
 def database_name(url: str) -> str:
-    """Return how errors name the database at *url*.
+    """Return the name of the database at *url* for error messages.
 
     Raises:
         StoreUnavailable: the URL cannot be read.
@@ -35,7 +35,7 @@ def database_name(url: str) -> str:
         raise StoreUnavailable(
             f"store {mask_password(url)!r} cannot be read: {why}: write "
             "'postgresql://user:password@host:5432/database'"
-        ) from None  # its text may have a part of the password
+        ) from None  # its text may contain part of the password
     name = str(parts.get("dbname") or "")
     if "@" in f"{parts.get('host') or ''}{parts.get('port') or ''}{name}":
         raise StoreUnavailable(
@@ -46,7 +46,7 @@ def database_name(url: str) -> str:
 
 
 def require_server(connection: psycopg.Connection, url: str, name: str) -> None:
-    """Raise StoreUnavailable if the server is too old, or behind a pooler of transactions."""
+    """Raise `StoreUnavailable` if the server is too old, or behind a transaction pooler."""
     if connection.info.server_version < _OLDEST_VERSION:
         version = connection.info.parameter_status("server_version")
         raise StoreUnavailable(
@@ -54,15 +54,15 @@ def require_server(connection: psycopg.Connection, url: str, name: str) -> None:
         )
     if _pools_transactions(connection, url):
         raise StoreUnavailable(
-            f"{name}: a pooler in transaction mode is between: name the server itself, or a pooler "
-            "in session mode, as prepared statements, settings and signals belong to a session"
+            f"{name} is behind a pooler in transaction mode, where prepared statements, settings and "
+            "signals do not work: connect to the server itself, or to a pooler in session mode"
         )
 
 
 def _pools_transactions(connection: psycopg.Connection, url: str) -> bool:
-    """Return whether a connection of the server serves several of a pooler's clients.
+    """Return whether a pooler shares one server connection between several clients.
 
-    A pooler gives its clients process ids of its own.
+    A pooler reports process ids of its own to its clients.
     """
     backend = _backend(connection)
     if backend == connection.info.backend_pid:
@@ -73,21 +73,21 @@ def _pools_transactions(connection: psycopg.Connection, url: str) -> bool:
 
 
 def _backend(connection: psycopg.Connection) -> int:
-    """Return the server's process of a transaction, which stays open."""
+    """Return the id of the server process; leaves the transaction open."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     assert row is not None
     return int(row[0])
 
 
 class Transaction(NamedTuple):
-    """The id of a transaction, and when the server's statistics began: anew after each crash."""
+    """The id of a transaction, and when the server's statistics were reset, as after a crash."""
 
     id: str
     statistics: float
 
 
 def begin(connection: psycopg.Connection, machine: SystemClock) -> Transaction:
-    """Begin a transaction that will write, and correct a machine's clock by the server's."""
+    """Begin a write transaction, and adjust the machine's clock to the server's."""
     asked_at = machine.machine_time()
     id_, statistics, seconds = connection.execute(_BEGIN).fetchone() or ("", 0.0, 0.0)
     machine.follow(datetime.fromtimestamp(seconds, UTC), asked_at=asked_at)
@@ -95,14 +95,14 @@ def begin(connection: psycopg.Connection, machine: SystemClock) -> Transaction:
 
 
 def outcome(connection: psycopg.Connection, transaction: Transaction) -> str:
-    """Return how a transaction ended: committed, aborted, in progress, or unknown.
+    """Return the outcome of a transaction: committed, aborted, in progress, or unknown.
 
-    A server that crashed gives an id anew unless a record of it was on disk, and then it was not
-    committed. It is unknown who committed it when it was given anew.
+    After a crash the server reuses the ids of transactions that left no record on disk, none of
+    which was committed. A committed id is then ambiguous: a later transaction may have reused it.
     """
     try:
         status, statistics = connection.execute(_STATUS, (transaction.id,)).fetchone() or ("", 0.0)
-    except psycopg.errors.InvalidParameterValue:  # the id is yet to come
+    except psycopg.errors.InvalidParameterValue:  # the id has not been assigned yet
         return "aborted"
     if status == "committed" and statistics != transaction.statistics:
         return "unknown"

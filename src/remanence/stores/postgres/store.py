@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: each method is one transaction on a connection of a pool."""
+"""The store in PostgreSQL: each method is one transaction on a pooled connection."""
 
 import asyncio
 import time
@@ -38,19 +38,19 @@ _VACUUM = (
     "facts_index, facts_pins, fact_repetitions, vectors, fact_vectors, model_calls, turns, events, "
     "procrastinate_jobs"
 )
-"""Without names it would take up tables of other applications, too.
+"""Named tables only: the database may also have those of other applications.
 
-The planner's statistics quote values of the rows, so they are made anew.
+ANALYZE replaces the planner's statistics, which quote values of erased rows.
 """
 
 _KEY_LOCK = 1919249762
-"""Shared by those who take keys of segments and facts: see the migration `key_order`."""
+"""The advisory lock that writers of segments and facts share: see the migration `key_order`."""
 
 
 def _next_vector_task(
     connection: SQLConnection, model: str, *, keep: Keep, at: datetime
 ) -> VectorTask | None:
-    """Return the next task after the commits of all who took smaller keys."""
+    """Return the next task, once all transactions that took smaller keys have ended."""
     connection.execute("SELECT pg_advisory_xact_lock(?)", (_KEY_LOCK,))
     return vectors.next_task(connection, model, keep=keep, at=at)
 
@@ -93,7 +93,9 @@ class PostgresStore(SQLStore):
 
     async def probe(self) -> None:
         if not self._read_only:
-            await self._write(lambda _: None)  # a replica gives no transaction an id
+            await self._write(
+                lambda _: None
+            )  # fails on a replica, which assigns no transaction ids
 
     async def scrub(self, *, if_due: bool = False) -> None:
         """Free the space of erased rows; the server overwrites it in its own time."""
@@ -120,7 +122,7 @@ class PostgresStore(SQLStore):
     def _require_writable(self) -> None:
         if self._read_only and not self._closed:
             raise StoreUnavailable(
-                f"{self._name} is open for reading only: open it without read_only=True"
+                f"{self._name} is open read-only: open it without read_only=True"
             )
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
@@ -147,16 +149,16 @@ class PostgresStore(SQLStore):
                     return answer
                 if not left or isinstance(error, PoolTimeout | Unreachable):
                     raise translate_error(error, self._name) from error
-                self._pool.check()  # a server that started again has cut them all
+                self._pool.check()  # a restarted server has closed all of them
             except (psycopg.Error, UnicodeEncodeError) as error:
                 raise translate_error(error, self._name) from error
         raise AssertionError("the last try returns or raises")
 
     def _was_committed(self, transaction: Transaction) -> bool:
-        """Return whether a transaction whose commit got no answer took effect.
+        """Return whether a transaction was committed whose connection broke during the commit.
 
         Raises:
-            StoreUnavailable: the server cannot tell.
+            StoreUnavailable: the server does not know.
         """
         deadline = time.monotonic() + self._pool.timeout
         while True:
@@ -165,7 +167,7 @@ class PostgresStore(SQLStore):
                 with self._pool.connection() as connection:
                     connection.read_only, connection.isolation_level = True, None
                     found = outcome(connection, transaction)
-            except psycopg.OperationalError as error:  # such as a server that starts
+            except psycopg.OperationalError as error:  # for example, the server is still starting
                 found = reason(error)
             if found in ("committed", "aborted"):
                 return found == "committed"
@@ -173,8 +175,8 @@ class PostgresStore(SQLStore):
                 break
             time.sleep(_POLL_SECONDS)
         raise StoreUnavailable(
-            f"{self._name}: the connection was lost while a change was committed, and the server does "
-            f"not tell if it was ({found}): look before you repeat it, or repeat it with the same message ids"
+            f"{self._name}: the connection was lost during a commit, and the server does not know if it "
+            f"took effect ({found}): check before you repeat it, or repeat it with the same message ids"
         )
 
     @contextmanager
@@ -207,4 +209,4 @@ class PostgresStore(SQLStore):
         connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(conversation),))
 
     def _plan_scrub(self, connection: SQLConnection) -> None:
-        """Plan nothing: the server does it by itself."""
+        """Do nothing: the server overwrites erased rows by itself."""

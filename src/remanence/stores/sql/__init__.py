@@ -1,4 +1,4 @@
-"""Statements that every SQL backend shares.
+"""Statements shared by all SQL backends.
 
-`store.py` makes methods of a `Store` of most functions: their promises stand in `protocols.py`.
+`store.py` turns most of these functions into methods of `Store`, which `protocols.py` documents.
 """

@@ -1,4 +1,4 @@
-"""Keys of clients of the service."""
+"""API keys for clients of the service."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ def save(connection: Connection, key: APIKey) -> None:
     )
 
 
-def one(connection: Connection, key_id: str) -> APIKey | None:
+def get(connection: Connection, key_id: str) -> APIKey | None:
     row = connection.execute(
         f"SELECT {API_KEYS.columns} FROM api_keys WHERE id = ?",  # noqa: S608 - constants
         (key_id,),
@@ -22,7 +22,7 @@ def one(connection: Connection, key_id: str) -> APIKey | None:
     return None if row is None else API_KEYS.decode(row)
 
 
-def every(connection: Connection) -> tuple[APIKey, ...]:
+def list_keys(connection: Connection) -> tuple[APIKey, ...]:
     rows = connection.execute(
         f"SELECT {API_KEYS.columns} FROM api_keys ORDER BY created_at, id"  # noqa: S608 - constants
     )

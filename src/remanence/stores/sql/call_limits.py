@@ -1,4 +1,4 @@
-"""Limits of models: the time to which calls are counted, and pauses."""
+"""Rate limits of models that processes share, and pauses that providers asked for."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,10 +8,10 @@ from remanence.stores.sql.connection import Connection
 from remanence.types import CallPermit, ModelPause
 
 CREDIT: Final = timedelta(seconds=6)
-"""Unused time that counts for later calls: jobs are found up to five seconds late."""
+"""Unused time that later calls may use, as jobs start up to five seconds late."""
 
-_TEST_EVERY: Final = timedelta(seconds=5)
-_BELIEVED: Final = timedelta(days=1)
+_TEST_INTERVAL: Final = timedelta(seconds=5)
+_MAX_AHEAD: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
@@ -20,8 +20,7 @@ def take(
 ) -> CallPermit:
     """Count a call, or return when to ask again.
 
-    The credit belongs to those who waited, as long as anybody does: they go first, and yet a rate
-    that none of them uses is not lost.
+    While callers wait, only they may use the credit: they go first, and unused rate is not lost.
     """
     paused = "SELECT paused_until FROM call_limits WHERE model = ?"
     if not share and connection.execute(paused, (model,)).get is None:
@@ -43,7 +42,7 @@ def take(
             (encode_instant(wait_until + cost), model),
         )
         return CallPermit(wait_until)
-    tested = now + _TEST_EVERY if paused_until is not None and not begun else None
+    tested = now + _TEST_INTERVAL if paused_until is not None and not begun else None
     pause_end = tested or paused_until
     counted = encode_instant(max(counted_to or now, now) + cost)
     connection.execute(
@@ -78,6 +77,6 @@ def pauses(connection: Connection, *, now: datetime) -> tuple[ModelPause, ...]:
 
 
 def _plausible(value: str | None, now: datetime) -> datetime | None:
-    """Return a time of the row; None for one that only a wrong clock can have written."""
+    """Return a stored time; None if it is so far ahead that a wrong clock must have written it."""
     time = None if value is None else decode_time(value)
-    return None if time is None or time > now + _BELIEVED else time
+    return None if time is None or time > now + _MAX_AHEAD else time

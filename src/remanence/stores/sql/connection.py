@@ -1,4 +1,4 @@
-"""The connection that statements shared by all backends run on."""
+"""The database connection that the shared statements expect of each backend."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeAlias
@@ -9,11 +9,11 @@ WordIndex: TypeAlias = Literal["text_index", "facts_index"]
 
 
 class Cursor(Protocol):
-    """The rows of a statement."""
+    """The result of a statement."""
 
     @property
     def get(self) -> Any:  # a column's type is the database's
-        """The only value of the first row, or the row; None without rows."""
+        """The first row, or its value if it has only one column; None without rows."""
 
     def fetchone(self) -> Any: ...
 
@@ -25,7 +25,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection in a transaction; statements have `?` for each value."""
+    """A connection in a transaction; placeholders in statements are `?`."""
 
     def execute(self, statement: LiteralString, values: Sequence[object] = ()) -> Cursor: ...
 
@@ -33,14 +33,14 @@ class Connection(Protocol):
         """Return the number of rows that the last statement changed."""
 
     def lock(self, name: ConversationRef | Owner) -> None:
-        """Wait for other writers of a conversation, or of a user's facts, until the transaction ends."""
+        """Lock a conversation, or a user's facts, for writing until the transaction ends."""
 
     def continue_keys(self, table: LiteralString, *, after: int) -> None:
-        """Let the keys of new rows come after *after*, and after those of rows that were given theirs."""
+        """Start the keys of new rows after *after* and after all existing keys."""
         ...
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
-        """Index a text by its words and by *scope*, the word that its owner's texts share."""
+        """Index a text by its words and by *scope*, a word that all texts of one owner share."""
 
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         """Remove texts from an index."""
@@ -48,9 +48,9 @@ class Connection(Protocol):
     def match_word(
         self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:
-        """Return the keys, within inclusive bounds, of the scopes' texts that have a query term."""
+        """Return the keys, within inclusive bounds, of texts in the scopes that contain a term."""
 
     def count_words(
         self, index: WordIndex, scopes: Sequence[str], terms: Sequence[str], keys: Sequence[int]
     ) -> Sequence[Sequence[int]]:
-        """Return a row for each key: the key, the words of its text, and the count of each term."""
+        """Return a row for each key: the key, the text's word count, and the count of each term."""

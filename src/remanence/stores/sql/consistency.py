@@ -1,4 +1,4 @@
-"""Checks that the tables of a memory agree: coverage by segments, token accounts, cursors."""
+"""Consistency checks of a memory's tables: coverage by segments, token accounts, cursors."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,8 +20,8 @@ from remanence.stores.sql.connection import Connection
 from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
-_RESTORE = "restore a backup that was made before the damage"
-_NOBODY = {"tenant": "", "user": ""}  # a fact is decoded with its owner
+_RESTORE = "restore a backup from before the damage"
+_NOBODY = {"tenant": "", "user": ""}  # decoding a fact needs an owner
 
 _STATES: LiteralString = f"{STATE_COLUMNS} FROM conversations JOIN states ON conversation = key"
 _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
@@ -36,7 +36,7 @@ _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
         partial(REPETITIONS.decode, **_NOBODY),
     ),
 )
-"""Kinds of rows: what to select of each, the conversation and the place first, and its decoder."""
+"""For each kind of row: its name, the columns to select after conversation and place, its decoder."""
 
 _FAULTS: dict[str, LiteralString] = {
     "the tape has {} messages numbered {}..{}, not 1..{}": (
@@ -73,16 +73,16 @@ _FAULTS: dict[str, LiteralString] = {
         "ON tape.conversation = accounts.conversation AND seq = at "
         "WHERE account != coalesce(sum_tokens, 0)"
     ),
-    "message {} has the digest of a forgotten one, and is none": (
+    "message {} has the digest of a forgotten message, but is not a tombstone": (
         "SELECT tenant, conversations.id, seq FROM messages JOIN conversations "
         "ON conversations.key = conversation WHERE digest IS NOT NULL AND kind != 'forgotten'"
     ),
 }
-"""Contradictions, and the statements that find them."""
+"""The message of each fault, and the query that finds it."""
 
 
 def inconsistencies(connection: Connection) -> Iterator[Problem]:
-    """Yield what contradicts itself in the tables that all backends have."""
+    """Yield the inconsistencies of the tables that all backends share."""
     yield from _undecodable_rows(connection)
     for fault, select in _FAULTS.items():
         for tenant, id_, *values in connection.execute(select):
@@ -121,24 +121,24 @@ def _coverage(connection: Connection) -> Iterator[Problem]:
 
 
 def _failed_stretches(connection: Connection) -> Iterator[Problem]:
-    """Yield stretches that could not be observed; condensed ones are not observed again."""
+    """Yield stretches that could not be observed; those in reflections are not retried."""
     rows = connection.execute(
         "SELECT tenant, conversations.id, generation, failed FROM segments "
         "JOIN conversations ON conversations.key = conversation "
         "WHERE superseded IS NULL AND failed != '[]' ORDER BY conversation, first_seq"
     )
     for tenant, id_, generation, failed in rows:
-        again = "" if generation else ", and flush(retry=True) tries to observe them again"
+        retry = "" if generation else ", and flush(retry=True) tries to observe them again"
         for first_seq, last_seq, reason, message in decode_failed(failed):
             yield Problem(
                 conversation=ConversationRef(tenant, id_),
                 level="warning",
-                what=f"messages {first_seq}..{last_seq} have no notes, as every try failed: "
+                what=f"messages {first_seq}..{last_seq} have no notes because every attempt failed: "
                 f"{reason}: {message}",
-                remedy=f"they stay on the tape, where recall finds them{again}",
+                remedy=f"they stay on the tape, where recall finds them{retry}",
             )
 
 
 def problem(ref: ConversationRef | None, what: str) -> Problem:
-    """Return an error of a conversation, or of the database, that only a backup remedies."""
+    """Return damage to a conversation, or to the database, that only a backup repairs."""
     return Problem(conversation=ref, level="error", what=what, remedy=_RESTORE)

@@ -1,4 +1,4 @@
-"""Events: written in the transaction of the change that they report, as its last step."""
+"""Events: each is the last write in the transaction of the change that it reports."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,11 +9,11 @@ from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Event, EventPage, EventType, EventValue, Owner
 
 KEPT: Final = 100_000
-"""The newest events that are kept of each tenant, and at most `_PRUNE_EVERY` more."""
+"""The number of newest events kept per tenant; up to `_PRUNE_EVERY` more may remain."""
 
 _PRUNE_EVERY: Final = 1_000
 _TENANTS: Final = 100
-"""Tenants whose events are read at a time, so that a new consumer of many does not read all."""
+"""Tenants per page of events, so that a new consumer does not read those of all tenants at once."""
 _SELECT: LiteralString = f"SELECT {EVENTS.columns} FROM events "  # noqa: S608 - a constant
 
 
@@ -26,9 +26,9 @@ def add(
     about: ConversationRef | str,
     user: str | None = None,
 ) -> None:
-    """Write an event about a conversation, or of a tenant, under the tenant's next id.
+    """Write an event about a conversation or tenant under the tenant's next id.
 
-    Later events of the tenant wait for the commit, so this is the last step of a transaction.
+    Locks the tenant's counter until the commit, so call this last in a transaction.
     """
     tenant, conversation = (about, None) if isinstance(about, str) else about
     id_: int = connection.execute(

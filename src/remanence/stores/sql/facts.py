@@ -1,4 +1,4 @@
-"""Facts of users: each belongs to one owner, and every statement names that owner."""
+"""Facts of users. Each belongs to one owner, whom every statement names."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -33,14 +33,14 @@ _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
 _SELECT: LiteralString = f'SELECT tenant, "user", {FACTS.columns} {_FROM}'
 _SELECT_KEYS: LiteralString = "SELECT owner, facts.key, id, valid_from " + _FROM
 _END: LiteralString = "CASE WHEN valid_from > ? THEN valid_from ELSE ? END"
-"""The end of a fact whose successor begins at a time that is given twice: not before its begin."""
+"""The end of a superseded fact: the start of its successor (bound twice), or its own start if later."""
 
-_OF_FACTS: LiteralString = (
+_OWNERS_CONVERSATIONS: LiteralString = (
     "SELECT conversations.key FROM conversations JOIN fact_owners "
     "ON fact_owners.tenant = conversations.tenant "
     'AND fact_owners."user" = conversations."user" WHERE fact_owners.key = ?'
 )
-"""The conversations whose extractors know the facts of an owner."""
+"""The conversations of the user who owns the facts."""
 
 _OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
@@ -69,7 +69,7 @@ def of_owner(
     return tuple(_fact(row) for row in rows)
 
 
-def one(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
+def get(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
     row = connection.execute(_SELECT + _OF_OWNER + "AND id = ?", (*owner, fact_id)).fetchone()
     return _fact(row) if row else None
 
@@ -101,7 +101,7 @@ def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tup
 def by_rank(
     connection: Connection, owner: Owner, matches: Iterable[tuple[int, float]], *, limit: int
 ) -> tuple[Fact, ...]:
-    """Return the owner's facts with the first keys of *matches*; all of them must exist."""
+    """Return the owner's facts for the first *limit* matches, whose keys must all exist."""
     select = _SELECT + _OF_OWNER + "AND facts.key = ?"
     return tuple(
         _fact(connection.execute(select, (*owner, key)).fetchone())
@@ -136,17 +136,17 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
         for old_id, new_id in changes.replaced.items():
             old = saved.get(old_id)
             current_id = old.id if old else old_id
-            if new_id == fact.id and current_id != new.id:  # not one with its own words
+            if new_id == fact.id and current_id != new.id:  # unless the new fact repeats it
                 _supersede(connection, owner_key, current_id, new)
     for fact_id, repetition in changes.repetitions:
-        known = saved.get(fact_id) or one(connection, owner, fact_id)
+        known = saved.get(fact_id) or get(connection, owner, fact_id)
         assert known is not None
         _repeat(connection, owner_key, known, repetition)
     return tuple(saved.values())
 
 
 def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -> bool:
-    """Return whether the facts that changes were compared with are as they were."""
+    """Return whether the facts are unchanged with which *changes* were compared."""
     if changes.newest is not None:
         current = of_owner(connection, owner, limit=1)
         if changes.newest != "".join(fact.id for fact in current):
@@ -155,7 +155,7 @@ def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -
     later = {*new.values()} - {None}
     repeated = {repetition.repeats for repetition in changes.repetitions}
     others = (changes.replaced.keys() | repeated | later) - new.keys()
-    known = {id_: one(connection, owner, id_) for id_ in others if id_ is not None}
+    known = {id_: get(connection, owner, id_) for id_ in others if id_ is not None}
     for id_, fact in known.items():
         successor = changes.replaced.get(id_)
         while successor in new:
@@ -252,9 +252,9 @@ def _erase_repetitions(
 
 
 def _heir(connection: Connection, key: int) -> Fact | None:
-    """Return the repetition that takes the place of a fact which is to be erased, if there is one.
+    """Return the repetition that replaces a fact to be erased, if there is one.
 
-    One that is older than a fact which this one superseded is outdated.
+    A repetition that is older than a fact superseded by the erased one is outdated.
     """
     old = _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
     row = connection.execute(
@@ -273,9 +273,9 @@ def _heir(connection: Connection, key: int) -> Fact | None:
 
 
 def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new: Fact) -> None:
-    """Have a fact take the place of another, with its repetitions and what it had superseded.
+    """Replace a fact with *new*, which takes over its repetitions and the facts it superseded.
 
-    It gets a key of its own, which no indexer of vectors has passed.
+    The new fact gets a new key, so that the indexer of vectors has not passed it yet.
     """
     rows = connection.execute(
         f"SELECT {REPETITIONS.columns} FROM fact_repetitions WHERE fact = ? AND id != ? ORDER BY key",  # noqa: S608 - a constant
@@ -291,7 +291,7 @@ def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new
 
 
 def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
-    """Have a fact's successor, if it has one, supersede what the fact had superseded."""
+    """Link the facts that a fact superseded to its successor, if it has one."""
     later = connection.execute(
         "SELECT later.id, later.valid_from FROM facts AS mine JOIN facts AS later "
         "ON later.owner = mine.owner AND later.id = mine.superseded_by WHERE mine.key = ?",
@@ -304,7 +304,7 @@ def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> 
 def _take_over(
     connection: Connection, owner_key: int, fact_id: str, new_id: str, start: str
 ) -> None:
-    """Have a fact that begins at *start* supersede what another one had superseded."""
+    """Link the facts that *fact_id* superseded to *new_id*, which begins at *start*."""
     connection.execute(
         f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
         "WHERE owner = ? AND superseded_by = ?",
@@ -313,9 +313,9 @@ def _take_over(
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
-    """Erase facts; a repetition takes their place, or what they superseded is current again.
+    """Erase facts; each is replaced by a repetition, or else the facts it superseded are revived.
 
-    The earlier ones go first, and nothing is revived before all are gone.
+    Facts are erased oldest first, and revived only once all of them are gone.
     """
     erased: list[tuple[int, str]] = []
     for owner_key, key, fact_id, _ in sorted(rows, key=lambda row: row[3]):
@@ -351,7 +351,7 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
 
 
 def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
-    """Return the facts that a conversation's contexts show."""
+    """Return the facts pinned for a conversation's contexts."""
     row = connection.execute(
         f"SELECT {PINS.columns} FROM facts_pins WHERE conversation = ?",  # noqa: S608 - a constant
         (conversation,),
@@ -379,7 +379,7 @@ def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
 
 
 def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> None:
-    """Keep a fact as the repetition of another, unless the other cannot go while this one stays."""
+    """Keep a fact as a repetition of *known*, unless both have one source or *known* has none."""
     source = (fact.conversation, fact.first_seq, fact.last_seq)
     known_source = (known.conversation, known.first_seq, known.last_seq)
     if known.conversation is None or source == known_source:
@@ -412,18 +412,21 @@ def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -
 
 
 def _erase(connection: Connection, owner_key: int | None, rows: Sequence[Row]) -> None:
-    """Erase facts with their words, and pins and errors that may quote them; void work on them."""
+    """Erase facts, their indexed words, and pins and errors that may quote them.
+
+    Steps in progress that may have read them are voided.
+    """
     connection.remove_words("facts_index", [key for (key,) in rows])
     for row in rows:
         connection.execute("DELETE FROM facts WHERE key = ?", row)
     if rows:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
         connection.execute(
-            f"UPDATE states SET erasures = erasures + 1 WHERE conversation IN ({_OF_FACTS})",  # noqa: S608 - a constant
+            f"UPDATE states SET erasures = erasures + 1 WHERE conversation IN ({_OWNERS_CONVERSATIONS})",  # noqa: S608 - a constant
             (owner_key,),
         )
         assert owner_key is not None
-        states.clear_error_texts(connection, owner_key, conversations=_OF_FACTS)
+        states.clear_error_texts(connection, owner_key, conversations=_OWNERS_CONVERSATIONS)
 
 
 def _key(connection: Connection, owner: Owner) -> int | None:
@@ -443,5 +446,5 @@ def _create_key(connection: Connection, owner: Owner) -> int:
 
 
 def scope(owner_key: int) -> str:
-    """Return the word that a user's facts share in their index."""
+    """Return the scope word of a user's facts in the text index."""
     return f"u{owner_key}"

@@ -1,4 +1,4 @@
-"""Forgetting of messages: tombstones on the tape, and what was made from them taken away."""
+"""Forgetting messages: writes tombstones, and erases everything derived from the messages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ def forget(
         "facts": len(erasure.facts),
     }
     states.write(connection, after, "forgotten", at, detail, data)
-    connection.execute(  # voids all work on the conversation that began before
+    connection.execute(  # voids all work in progress on the conversation
         "UPDATE states SET erasures = erasures + 1 WHERE conversation = ?", (key,)
     )
     written = states.by_key(connection, key)
@@ -62,7 +62,7 @@ def _bury(connection: Connection, conversation: int, tombstones: Sequence[Messag
 
 
 def _recount(connection: Connection, conversation: int) -> None:
-    """Count the tokens of the tape and of the segments' sources anew."""
+    """Recompute the token counts of the tape and of the segments' sources."""
     connection.execute(
         "UPDATE messages SET sum_tokens = counted.total FROM ("
         "SELECT key, sum(tokens) OVER (ORDER BY seq) AS total FROM messages "
@@ -86,7 +86,7 @@ def _recount(connection: Connection, conversation: int) -> None:
 
 
 def _without_errors(connection: Connection, state: MemoryState) -> MemoryState:
-    """Return the state with the failures as they were written without their texts."""
+    """Return the state with failures as stored, whose texts were cleared."""
     written = states.by_key(connection, state.key)
     assert written is not None
     return replace(

@@ -1,4 +1,4 @@
-"""Forks: new conversations with the beginning of another one's tape, and the notes of it."""
+"""Forks: new conversations that start with the first messages of another, and their notes."""
 
 from datetime import datetime
 from typing import LiteralString
@@ -24,7 +24,9 @@ def fork(
     at: datetime,
 ) -> MemoryState | None:
     if ref.tenant != state.ref.tenant:
-        raise StoreError(f"conversation {ref.id!r} is of another tenant: fork within one tenant")
+        raise StoreError(
+            f"conversation {ref.id!r} belongs to another tenant: fork within one tenant"
+        )
     for name in sorted((state.ref, ref)):
         connection.lock(name)
     source = states.current(connection, state)
@@ -55,7 +57,7 @@ def fork(
 def _copy_tape(
     connection: Connection, source: MemoryState, ref: ConversationRef, last_seq: int, at: datetime
 ) -> MemoryState:
-    """Create a conversation of the same user with the first messages of a tape."""
+    """Create a conversation of the same user, with the first messages of another tape."""
     key: int = connection.execute(
         'INSERT INTO conversations (tenant, id, "user", created_at) VALUES (?, ?, ?, ?) '
         "RETURNING key",

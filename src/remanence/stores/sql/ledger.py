@@ -1,4 +1,4 @@
-"""The ledger: each model call, and their sums."""
+"""The ledger of model calls, and its totals."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -21,7 +21,7 @@ _TOTALS = [field.name for field in fields(UsageTotal)]  # in the order of these 
 def record(connection: Connection, usages: Sequence[Usage]) -> None:
     for usage in usages:
         ref, key, user = usage.conversation, None, usage.user
-        if ref is not None:  # that of a conversation that was erased meanwhile may be forgotten
+        if ref is not None:  # the conversation may have been erased meanwhile
             key, owner = connection.execute(
                 'SELECT key, "user" FROM conversations WHERE tenant = ? AND id = ?', ref
             ).fetchone() or (None, None)
@@ -34,7 +34,7 @@ def record(connection: Connection, usages: Sequence[Usage]) -> None:
 
 
 def forget_user(connection: Connection, owner: Owner) -> None:
-    """Remove a user's name from the calls."""
+    """Remove the user's name from the ledger."""
     connection.execute(
         'UPDATE model_calls SET "user" = NULL WHERE tenant = ? AND "user" = ?', owner
     )

@@ -1,4 +1,4 @@
-"""Planned looks of background work at conversations."""
+"""Scheduled looks of background work at conversations."""
 
 from datetime import datetime
 
@@ -38,7 +38,7 @@ def backlog(connection: Connection, *, now: datetime, limit: int) -> Backlog:
         "ORDER BY look_at LIMIT ?) AS due",
         (encode_instant(now), limit),
     ).fetchone()
-    assert row is not None  # an aggregate has a row
+    assert row is not None  # an aggregate always returns a row
     conversations, tokens, oldest = row
     age_seconds = (now - decode_time(oldest)).total_seconds() if oldest else 0.0
     return Backlog(conversations, int(tokens), age_seconds)

@@ -1,7 +1,7 @@
-"""Ranking the matches of a query by the words of its scopes alone.
+"""BM25 ranking by word frequencies within the searched scopes.
 
-A full-text index weighs a word by its frequency in the whole database: other tenants' words would
-change the order of a tenant's hits, and their number the time of a search.
+A full-text index weighs words by their frequency in the whole database, so that other tenants' texts
+would change the order of a tenant's hits, and the duration of a search.
 """
 
 import heapq
@@ -13,16 +13,16 @@ from remanence.stores.terms import query_terms
 
 _SATURATION = 1.2
 _LENGTH_SHARE = 0.75
-"""The constants of Okapi BM25, with the values that FTS5 uses."""
+"""The Okapi BM25 constants k1 and b, with the values of FTS5."""
 
 _POOL = 256
-"""Matches that are ranked by word counts and text length, too.
+"""The number of matches ranked by full BM25.
 
-The matches after them have fewer or more common words, and are ranked by these alone.
+Later matches contain fewer or more common query words, and are ranked by those words alone.
 """
 
 _SCOPES = 128
-"""Scopes of one statement: an index visits each of them for every match."""
+"""Scopes per statement, as the index visits each of them for every match."""
 
 ALL = (-(1 << 63), (1 << 63) - 1)
 
@@ -36,10 +36,10 @@ def rank(
     texts: int,
     of: tuple[int, int] = ALL,
 ) -> Iterator[tuple[int, float]]:
-    """Yield the keys of texts in the scopes that have a word of the query, with scores, best first.
+    """Yield the key and score of each text in the scopes that matches the query, best first.
 
-    *texts* is the approximate number of texts in the scopes: a word weighs more the fewer of them
-    have it. *of* is the inclusive range of keys to search.
+    *texts* is the approximate number of texts in the scopes, for the weights of words. *of* is the
+    inclusive range of keys to search.
     """
     terms = query_terms(query)
     parts = [scopes[start : start + _SCOPES] for start in range(0, len(scopes), _SCOPES)]

@@ -1,7 +1,7 @@
-"""Deletion of rows that rules of retention do not keep, oldest first.
+"""Deletion of rows by retention rules, oldest first.
 
-No context needs them: live segments, messages and cursors are never touched. What is younger than a
-day stays, so that budgets of a day, readiness and readers in progress lose nothing.
+Live segments, messages and cursors, which contexts need, are never touched. Rows younger than a day
+stay, for daily budgets, readiness and readers in progress.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from remanence.types import Keep, MemoryState, Pruned, Retention
 
 
 class _Rows(NamedTuple):
-    """The oldest rows of a kind, as a statement, and the condition that spares the newest."""
+    """Parts of the statement that deletes the oldest rows of a kind, and spares the newest."""
 
     delete: LiteralString
     oldest: LiteralString
@@ -32,7 +32,7 @@ _SUPERSEDED: Final = _Rows(
     "AND superseded IS NOT NULL ORDER BY superseded DESC LIMIT 1 OFFSET ?) ",
     "ORDER BY superseded LIMIT ?) AS oldest WHERE at < ?",
 )
-"""A segment is as old as the one that replaced it, so that the past is whole up to a point."""
+"""The age counts from the replacement, so that the history is complete back to some point."""
 
 _LOG: Final = _Rows(
     "DELETE FROM journal WHERE (conversation, version) IN (",
@@ -46,7 +46,7 @@ _VECTORS: Final = (
     "SELECT DISTINCT item, created_at FROM vectors "
     "JOIN messages ON messages.key = item WHERE vectors.conversation = ? AND item > 0 "
 )
-"""Those of messages; notes are few, and lose theirs when they are replaced."""
+"""Vectors of messages; those of notes are few, and go when the notes are replaced."""
 
 _NOT_NEWEST: Final = (
     "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
@@ -88,7 +88,7 @@ def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) ->
 
 @dataclass(frozen=True, slots=True)
 class _Pruning:
-    """Deletes at most a number of rows at a time, or only counts them."""
+    """Deletes rows in batches, or only counts them."""
 
     connection: Connection
     at: datetime
@@ -121,9 +121,9 @@ class _Pruning:
         return counted
 
     def _prune_vectors(self, keep: Keep, conversation: int, limit: int) -> int:
-        """Delete the vectors of at most *limit* messages, or only count these.
+        """Delete the vectors of at most *limit* messages, or only count the messages.
 
-        A message has the time of its writer's zone, so that texts do not sort as instants.
+        The age is compared in Python: message times have a UTC offset and do not sort as strings.
         """
         if not keep or limit <= 0:
             return 0

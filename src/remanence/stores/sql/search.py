@@ -1,8 +1,8 @@
-"""Full-text search over live notes and raw messages of a conversation, or of all of a user.
+"""Full-text search over live notes and raw messages, of one conversation or all of a user's.
 
 `text_index` stores words, not text. Notes are indexed with their segment. Messages are indexed
 later, in steps that do not delay an append; a search first indexes the rest of its conversations,
-so it finds every committed message. Messages that a memory or the host inserted are not searched.
+so it finds every committed message. Messages inserted by a memory or its host are not searched.
 """
 
 import itertools
@@ -26,7 +26,7 @@ _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
     "note": (-(2**63), -1),
     "fact": (0, 0),
 }
-MAX_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
+MAX_NOTES = 65_536  # per segment, which has that many rowids
 
 
 def add_notes(
@@ -47,7 +47,7 @@ def remove_segment(connection: Connection, segment_key: int) -> None:
 
 
 def index_some(connection: Connection, conversation: int) -> bool:
-    """Index the oldest messages outside the index; false if none is left after them."""
+    """Index the oldest unindexed messages; false if none are left after that."""
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
@@ -75,7 +75,7 @@ def index_some(connection: Connection, conversation: int) -> bool:
 
 
 def behind_index(connection: Connection, of: ConversationRef | Owner) -> Sequence[int]:
-    """Return the conversations that have messages outside the index."""
+    """Return the conversations that have unindexed messages."""
     rows = connection.execute(
         "SELECT key FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
         f"WHERE {condition_of(of)} AND last_seq > indexed_seq",
@@ -85,7 +85,7 @@ def behind_index(connection: Connection, of: ConversationRef | Owner) -> Sequenc
 
 
 def condition_of(of: ConversationRef | Owner) -> LiteralString:
-    """Return the condition for a conversation, or for all of a user."""
+    """Return the SQL condition for one conversation, or for all conversations of a user."""
     column: LiteralString = '"user"' if isinstance(of, Owner) else "conversations.id"
     return f"tenant = ? AND {column} = ?"
 
@@ -116,7 +116,7 @@ def find(
 def first_hits(
     connection: Connection, matches: Iterable[Row], *, limit: int, only: RecallFilter
 ) -> tuple[Hit, ...]:
-    """Return the first messages and notes that the filter allows; *matches* are rowids and scores."""
+    """Return the first hits among *matches*, rowids with scores, that pass the filter."""
     hits = (
         (_message_hit if rowid > 0 else _note_hit)(connection, rowid, score)
         for rowid, score in matches
@@ -180,5 +180,5 @@ def note_rowid(segment_key: int, place: int) -> int:
 
 
 def scope(conversation: int) -> str:
-    """Return the word that all texts of a conversation share in the index."""
+    """Return the scope word of a conversation in the text index."""
     return f"c{conversation}"

@@ -1,4 +1,4 @@
-"""Segments, and the commits that write them and move the cursors."""
+"""Segments, and the commits that write them and advance the cursors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def of_ref(connection: Connection, ref: ConversationRef, *, live: bool) -> tuple
     return tuple(SEGMENTS.decode(row) for row in rows)
 
 
-def one(connection: Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
+def get(connection: Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
     row = connection.execute(_SELECT + tape.OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
     return SEGMENTS.decode(row) if row else None
 
@@ -149,7 +149,7 @@ def spans(connection: Connection, key: int) -> list[transitions.Span]:
 
 
 def add(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
-    """Write a segment with the tape's token counts and its version of the log, and return it."""
+    """Write a segment, and return it with its token counts and log version filled in."""
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     newest: int | None = connection.execute(
         "SELECT notes_version FROM segments WHERE conversation = ? "
@@ -170,7 +170,7 @@ def add(connection: Connection, state: MemoryState, segment: Segment) -> Segment
         (state.key, *SEGMENTS.encode(segment)),
     ).get
     if key is None:
-        raise StoreError(f"segment id {segment.id!r} is taken: take a new id from the clock")
+        raise StoreError(f"segment id {segment.id!r} already exists: take a new id from the clock")
     search.add_notes(connection, state.key, key, segment.notes, segment.text)
     return segment
 
@@ -183,7 +183,7 @@ def _commit(
     *,
     replaced: Sequence[str] = (),
 ) -> MemoryState | None:
-    """Write a segment made from *source*, in the place of others, and the state that it leads to."""
+    """Write a segment made from *source*, which may replace others, and the resulting state."""
     if after is None:
         return None
     for segment_id in replaced:

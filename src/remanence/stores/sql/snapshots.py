@@ -1,7 +1,7 @@
 """Snapshots that read only new rows.
 
-A message changes only when something is forgotten, which `erasures` counts, and live segments only
-with the state's `lock_version`: cached rows stay valid for every later snapshot, even with other writers.
+Cached rows stay valid even with other writers: messages change only when `erasures` grows, and live
+segments only when `lock_version` does.
 """
 
 from collections.abc import Sequence
@@ -12,31 +12,31 @@ from remanence.stores.sql import facts, segments, states, tape
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 
-_MOST_CONVERSATIONS = 32
+_MAX_CONVERSATIONS = 32
 
 
-class _Kept(NamedTuple):
-    """The segments of a version, and the newest messages that fit the token limit."""
+class _CachedSnapshot(NamedTuple):
+    """The segments of a version, and the newest messages within a token limit."""
 
     lock_version: int = -1
     erasures: int = 0
     segments: tuple[Segment, ...] = ()
     tail: tuple[Message, ...] = ()
     tail_tokens: int = 0
-    is_whole: bool = False  # no message from `tail_seq` on was left out
+    is_whole: bool = False  # the tail starts at `tail_seq`
 
 
 class Snapshots:
-    """Reads snapshots of committed states, and caches those of the latest conversations.
+    """Reads snapshots of committed states, with a cache for the latest conversations.
 
-    For one thread, and a connection that never sees uncommitted changes.
+    Not thread-safe; the connection must not see uncommitted changes.
     """
 
     def __init__(self) -> None:
-        self._kept: Recent[int, _Kept] = Recent(_MOST_CONVERSATIONS)
+        self._cache: Recent[int, _CachedSnapshot] = Recent(_MAX_CONVERSATIONS)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cache)
 
     def read(
         self, connection: Connection, ref: ConversationRef, *, tail_tokens: int
@@ -45,18 +45,18 @@ class Snapshots:
         state = states.by_ref(connection, ref)
         if state is None:
             return None
-        kept = self._kept.get(state.key, _Kept())
-        if kept.erasures != state.erasures:
-            kept = _Kept()
-        live = kept.segments
-        if kept.lock_version != state.lock_version:
+        cached = self._cache.get(state.key, _CachedSnapshot())
+        if cached.erasures != state.erasures:
+            cached = _CachedSnapshot()
+        live = cached.segments
+        if cached.lock_version != state.lock_version:
             live = segments.live(connection, state.key)
-        most_tokens = max(tail_tokens, kept.tail_tokens)
-        known = kept.tail if kept.is_whole or tail_tokens <= kept.tail_tokens else ()
-        tail = _tail(connection, state, known, most_tokens)
+        max_tokens = max(tail_tokens, cached.tail_tokens)
+        known = cached.tail if cached.is_whole or tail_tokens <= cached.tail_tokens else ()
+        tail = _tail(connection, state, known, max_tokens)
         is_whole = bool(tail) and tail[0].seq == state.tail_seq
-        self._kept[state.key] = _Kept(
-            state.lock_version, state.erasures, live, tail, most_tokens, is_whole
+        self._cache[state.key] = _CachedSnapshot(
+            state.lock_version, state.erasures, live, tail, max_tokens, is_whole
         )
         pin = facts.read_pin(connection, state.key) if state.user is not None else None
         return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
@@ -65,7 +65,7 @@ class Snapshots:
 def _tail(
     connection: Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
 ) -> tuple[Message, ...]:
-    """Return the newest messages that fit; *known* ones are cached, and not read again."""
+    """Return the newest messages that fit, reading only those that are not *known*."""
     known = tuple(message for message in known if message.seq >= state.tail_seq)
     start = known[-1].seq + 1 if known else state.tail_seq
     if start > state.last_seq:

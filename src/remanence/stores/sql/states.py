@@ -36,7 +36,7 @@ def by_key(connection: Connection, key: int) -> MemoryState | None:
 
 
 def current(connection: Connection, expected: MemoryState) -> MemoryState | None:
-    """Return the current state, unless the conversation was deleted, or made to forget, meanwhile."""
+    """Return the current state; None if the conversation was deleted or erased from meanwhile."""
     connection.lock(expected.ref)
     state = by_key(connection, expected.key)
     return state if state is not None and state.erasures == expected.erasures else None
@@ -66,7 +66,7 @@ def write(
     detail: str,
     data: Mapping[str, EventValue],
 ) -> None:
-    """Write the state after a step, the step's log entry and its event, and plan a look at it."""
+    """Write the state after a step with its log entry and event, and schedule the next look."""
     connection.execute(
         f"UPDATE states SET ({STEPS.columns}, look_at) = ({STEPS.places}, ?) WHERE conversation = ?",  # noqa: S608 - constants
         (*STEPS.encode(state), encode_instant(at), state.key),
@@ -84,9 +84,10 @@ def write(
 def clear_error_texts(
     connection: Connection, key: int, *, conversations: LiteralString = "?"
 ) -> None:
-    """Clear the texts of errors, which may quote what was erased, in log and state.
+    """Clear error texts, which may quote erased text, from the log and the states.
 
-    *conversations* is a query for their keys by *key*, by default that of one conversation.
+    *conversations* is a query for conversation keys, with *key* as its parameter; by default *key*
+    is the conversation.
     """
     connection.execute(
         f"UPDATE journal SET detail = ? WHERE conversation IN ({conversations}) "  # noqa: S608 - a constant
@@ -140,7 +141,7 @@ def lease(
     )
     if connection.changes() == 1:
         return True
-    connection.execute(  # so that the lease of a dead owner expires in time; a live one prolongs it
+    connection.execute(  # cap an implausibly long lease of a dead owner; a live owner renews its own
         "UPDATE states SET lease_until = ? WHERE conversation = ? AND lease_until > ?",
         (end, state.key, end),
     )

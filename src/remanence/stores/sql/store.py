@@ -45,7 +45,7 @@ Method: TypeAlias = Callable[Concatenate["SQLStore", P], Coroutine[Any, Any, T]]
 
 
 def read_method(operation: Operation[P, T]) -> Method[P, T]:
-    """Return a method of a store that runs an operation on one state of the database."""
+    """Return a store method that runs an operation on a consistent snapshot."""
 
     @wraps(operation)
     async def method(store: "SQLStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -55,7 +55,7 @@ def read_method(operation: Operation[P, T]) -> Method[P, T]:
 
 
 def write_method(operation: Operation[P, T]) -> Method[P, T]:
-    """Return a method of a store that runs an operation in a transaction."""
+    """Return a store method that runs an operation in a write transaction."""
 
     @wraps(operation)
     async def method(store: "SQLStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -67,7 +67,7 @@ def write_method(operation: Operation[P, T]) -> Method[P, T]:
 class SQLStore(ABC):
     """The methods of a `Store` whose statements every backend shares.
 
-    A backend runs work in a transaction, and decides when the words of messages are indexed.
+    A backend runs work in transactions, and decides when messages are indexed.
     """
 
     _clock: Clock
@@ -79,19 +79,19 @@ class SQLStore(ABC):
 
     @abstractmethod
     async def _read(self, work: Work[T]) -> T:
-        """Run *work* on one state of the database."""
+        """Run *work* on a consistent snapshot of the database."""
 
     @abstractmethod
     def _index(self, connection: Connection, conversation: int, *, unindexed: int) -> None:
-        """Index new messages, or plan to; in the transaction that wrote them."""
+        """Index new messages now or schedule it, in the transaction that wrote them."""
 
     @abstractmethod
     def _remove_words(self, connection: Connection, conversation: int) -> None:
-        """Remove the words of a deleted conversation from the index, or plan to."""
+        """Remove a deleted conversation from the text index now, or schedule it."""
 
     @abstractmethod
     def _plan_scrub(self, connection: Connection) -> None:
-        """Keep with an erasure that its bytes are left, so that an interrupted one is finished."""
+        """Record, with an erasure, that a scrub is due, so that an interrupted one is resumed."""
 
     async def append(
         self,
@@ -151,7 +151,7 @@ class SQLStore(ABC):
         now = self._clock.now()
 
         def forget(connection: Connection) -> None:
-            refs = tape.lock_all(connection, owner)  # before the owner, as steps lock them
+            refs = tape.lock_all(connection, owner)  # before the owner: the order of all writers
             facts = facts_sql.forget_owner(connection, owner)
             for ref in refs:
                 self._delete(connection, ref)
@@ -191,7 +191,7 @@ class SQLStore(ABC):
         return await self._erase(partial(facts_sql.forget, owner=owner, fact_id=fact_id, at=now))
 
     async def _erase(self, work: Work[T]) -> T:
-        """Run *work* in a transaction that also plans a scrub, if it erased anything."""
+        """Run *work* in a transaction; if it erased anything, also schedule a scrub."""
 
         def erase(connection: Connection) -> T:
             erased = work(connection)
@@ -206,7 +206,7 @@ class SQLStore(ABC):
     conversations = read_method(states.page)
 
     segments = read_method(segments_sql.of_ref)
-    segment = read_method(segments_sql.one)
+    segment = read_method(segments_sql.get)
     commit_observation = write_method(segments_sql.commit_observation)
     replace_observation = write_method(segments_sql.replace_observation)
     commit_reflection = write_method(segments_sql.commit_reflection)
@@ -228,7 +228,7 @@ class SQLStore(ABC):
     end_turn = write_method(turns.end)
 
     facts = read_method(facts_sql.of_owner)
-    fact = read_method(facts_sql.one)
+    fact = read_method(facts_sql.get)
     search_facts = read_method(facts_sql.find)
     repetitions = read_method(facts_sql.repetitions)
     save_facts = write_method(facts_sql.save)
@@ -251,8 +251,8 @@ class SQLStore(ABC):
     paused_models = read_method(call_limits.pauses)
 
     save_key = write_method(api_keys.save)
-    key = read_method(api_keys.one)
-    keys = read_method(api_keys.every)
+    key = read_method(api_keys.get)
+    keys = read_method(api_keys.list_keys)
     revoke_key = write_method(api_keys.revoke)
 
     prune = write_method(retention.prune)

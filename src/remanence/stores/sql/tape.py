@@ -1,4 +1,4 @@
-"""The tape: messages of a conversation under gapless numbers, and their token sums."""
+"""The tape: a conversation's messages with gapless numbers and token sums."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -47,32 +47,32 @@ _IDENTITY = ("role", "kind", "name", "content")
 
 
 class Entry(NamedTuple):
-    """A message encoded for writing; made outside of the writer's thread."""
+    """A message encoded for writing, which is done outside of the writer's thread."""
 
     message: Message
     id: str
     created_at: datetime
-    texts: tuple[str | None, ...]  # of the columns in `_INSERT`
+    texts: tuple[str | None, ...]  # in the order of `_INSERT`
 
 
 class TapeWrite(NamedTuple):
-    """The seq of each entry, or the message that was already on the tape."""
+    """The result of an append: for each entry its seq, or the message already on the tape."""
 
     places: tuple[int | Message, ...]
     state: Row
     conversation: int
-    unindexed: int  # messages that the text index does not hold yet
+    unindexed: int  # messages that are not in the text index yet
 
 
 class Deleted(NamedTuple):
-    """The key and the user that a deleted conversation had."""
+    """The key and user of a deleted conversation."""
 
     key: int
     user: str | None
 
 
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
-    """Return the entry of a message, with a new id and the time *now* if it has none."""
+    """Encode a message, which gets a new id and the time *now* if it lacks them."""
     id_ = clock.new_id("msg") if message.id is None else message.id
     created_at = message.created_at or now
     content, calls = encode_content(message.content), encode_call_ids(message.content)
@@ -114,8 +114,8 @@ def append(
     known = [place for place in places if isinstance(place, Message)]
     if as_one and known and len(known) < len(places):
         raise DuplicateMessage(
-            f"{len(known)} of {len(places)} messages, such as {known[0].id!r}, are on the tape of "
-            f"conversation {ref.id!r} and the others are not: repeat a request as it was, or use a new "
+            f"{len(known)} of {len(places)} messages, such as {known[0].id!r}, are already on the "
+            f"tape of conversation {ref.id!r}, but the others are not: repeat a request as it was, or use a new "
             "key"
         )
     look_now = encode_instant(now)
@@ -131,22 +131,22 @@ def append(
 
 
 def _require_end(state: MemoryState, after: MemoryState) -> None:
-    """Raise unless a tape ends where it did in the state *after*."""
+    """Raise unless the tape still ends where *after* says."""
     if after.key and state.tape_version != after.tape_version:
         raise ConversationErased(state.ref.id)
     if state.last_seq != after.last_seq:
         raise ConversationGrown(
             f"conversation {state.ref.id!r} ends at message {state.last_seq}, not at "
-            f"{after.last_seq}: read it again"
+            f"{after.last_seq}: read the state again before appending"
         )
 
 
 def _state(
     connection: Connection, ref: ConversationRef, now: datetime, *, user: str | None, any_user: bool
 ) -> Row:
-    """Return the state of a conversation, which is created if needed and given its user.
+    """Return the state of a conversation, creating it or setting its user as needed.
 
-    Messages before the user was known yield no facts.
+    Messages from before the user was known yield no facts.
     """
     row: Row | None = connection.execute(_SELECT_STATE, ref).fetchone()
     key, owner = row[:2] if row else (None, None)
@@ -179,11 +179,11 @@ def _existing_message(
         return None
     stored = MESSAGES.decode(row)
     if stored.kind == "forgotten":
-        return stored  # a retried append brings nothing back
+        return stored  # a retried append does not restore a forgotten message
     if any(getattr(stored, field) != getattr(message, field) for field in _IDENTITY):
         raise DuplicateMessage(
             f"message id {message.id!r} is taken by message {stored.seq} of conversation "
-            f"{ref.id!r}, which is another one: give this one its own id, or none"
+            f"{ref.id!r}, which differs: use another id, or none"
         )
     return stored
 
@@ -191,11 +191,11 @@ def _existing_message(
 def _require_calls(
     connection: Connection, ref: ConversationRef, key: int, message: Message, called: set[str]
 ) -> None:
-    """Raise `InvalidMessage` if a result has no call on the tape; adds to those *called* there."""
+    """Raise `InvalidMessage` for a result without a call on the tape; adds ids to *called*."""
     for result in message.tool_results:
         if result.call_id in called:
             continue
-        # Newest first: the call is usually a few messages before its result, with those of others.
+        # Newest first: a call is usually only a few messages before its result.
         found = connection.execute(
             "SELECT calls FROM messages, json_each(calls) WHERE conversation = ? "
             "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
@@ -241,8 +241,8 @@ def tail(
 def within_tail(messages: Iterable[Message], max_tokens: int) -> tuple[Message, ...]:
     """Return the first messages that fit, and at least one.
 
-    Each counts for at most a quarter of *max_tokens*, so that one that is huge does not hide all
-    before it.
+    A message counts for at most a quarter of *max_tokens*, so that a huge one does not hide all
+    messages before it.
     """
     most = max(1, max_tokens)
     return _within(messages, 4 * max_tokens, lambda message: min(4 * message.tokens, most))
@@ -253,10 +253,7 @@ def _within(
     max_tokens: int | None,
     size: Callable[[Message], int] = attrgetter("tokens"),
 ) -> tuple[Message, ...]:
-    """Return the first messages of at most *max_tokens* together, and at least one.
-
-    Later ones are not read.
-    """
+    """Return the first messages up to *max_tokens* in total, at least one; reads no further."""
     selected: list[Message] = []
     tokens = 0
     for message in messages:
@@ -286,10 +283,7 @@ def with_sums(connection: Connection, state: MemoryState) -> MemoryState:
 
 
 def lock_all(connection: Connection, owner: Owner) -> list[ConversationRef]:
-    """Lock the conversations of a user, and return them.
-
-    Also those that others forked while their source was waited for.
-    """
+    """Lock and return all conversations of a user, including forks made while waiting for a lock."""
     locked: list[ConversationRef] = []
     while True:
         rows = connection.execute(
@@ -303,7 +297,7 @@ def lock_all(connection: Connection, owner: Owner) -> list[ConversationRef]:
 
 
 def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
-    """Delete a conversation and all that refers to it; None if it did not exist."""
+    """Delete a conversation and all rows that refer to it; None if it did not exist."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
     row = connection.execute(

@@ -51,6 +51,6 @@ def require(connection: Connection, ref: ConversationRef, owner: str) -> None:
     ).fetchone()
     if found is None:
         raise TurnTaken(
-            f"the turn of conversation {ref.id!r} is over: the conversation was deleted, or this "
-            "process was suspended and another one goes on; send the message again"
+            f"the turn of conversation {ref.id!r} was lost, because the conversation was deleted or "
+            "another process took over while this one was suspended: send the message again"
         )

@@ -25,13 +25,13 @@ from remanence.types import (
     VectorTask,
 )
 
-_MAX_CHARACTERS = 10_000  # characters of a text that are read: somewhat more than embedders get
+_MAX_CHARACTERS = 10_000  # of a text; somewhat more than embedders accept
 _FACTS = 256
 _FLOAT_BYTES = 4
 
 
 def next_task(connection: Connection, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
-    """Return the oldest segment, else the oldest facts, without vectors of *model*."""
+    """Return the oldest segment without vectors of *model*, or else the oldest facts."""
     return _segment_task(connection, model, keep, at) or _facts_task(connection, model)
 
 
@@ -66,7 +66,7 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
 
 
 def copy(connection: Connection, source: int, fork: int) -> None:
-    """Give the messages of a fork the vectors that those of its source have."""
+    """Copy the vectors of a conversation's messages to its fork."""
     connection.execute(
         "INSERT INTO vectors (item, model, conversation, vector) "
         "SELECT mine.key, model, mine.conversation, vector FROM messages AS mine "
@@ -169,9 +169,9 @@ def _segment_task(
         items += [
             VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
         ]
-    # A message gets its vector with its observation, or if that was purged, with a reflection.
+    # A message is embedded with its observation, or with a reflection if that was purged.
     rows: list[Row] = []
-    for first, last in _not_covered(connection, segment_key, conversation, first_seq, last_seq):
+    for first, last in _uncovered(connection, segment_key, conversation, first_seq, last_seq):
         rows += connection.execute(
             "SELECT key, created_at, content FROM messages "
             "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message' "
@@ -180,15 +180,15 @@ def _segment_task(
         )
     items += [
         VectorItem(key, searchable_text(decode_content(content)))
-        for key, _, content in _kept(connection, conversation, rows, keep, at)
+        for key, _, content in _retained(connection, conversation, rows, keep, at)
     ]
     return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
 
 
-def _kept(
+def _retained(
     connection: Connection, conversation: int, rows: Sequence[Row], keep: Keep, at: datetime
 ) -> Sequence[Row]:
-    """Return the messages, with key and time, whose vectors retention would not delete again."""
+    """Return the messages (key, time, ...) whose vectors the retention rule would keep."""
     if not keep:
         return rows
     newest: set[int] = set()
@@ -205,13 +205,13 @@ def _kept(
     return [row for row in rows if row[0] in newest or decode_time(row[1]) >= cutoff]
 
 
-def _not_covered(
+def _uncovered(
     connection: Connection, segment_key: int, conversation: int, first_seq: int, last_seq: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a segment that no earlier one covers.
+    """Yield the ranges of a segment that no earlier segment covers.
 
-    Where one does, its messages had their turn: those without a vector have none by the rule of
-    retention, or were refused by the embedder.
+    Covered messages were already tried: a missing vector was deleted by retention, or refused by
+    the embedder.
     """
     earlier = connection.execute(
         "SELECT first_seq, last_seq FROM segments "
@@ -244,7 +244,7 @@ def _facts_task(connection: Connection, model: str) -> VectorTask | None:
 
 
 def _cut(items: Sequence[VectorItem]) -> tuple[VectorItem, ...]:
-    """Return the items that have a text, whose end is cut off if it is long."""
+    """Return the items that have text, truncated to `_MAX_CHARACTERS`."""
     return tuple(
         item._replace(text=text[:_MAX_CHARACTERS]) for item in items if (text := item.text.strip())
     )

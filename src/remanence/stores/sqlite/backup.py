@@ -1,4 +1,4 @@
-"""Copies of a database in use, by SQLite's own backup."""
+"""Backup of a database in use, with SQLite's backup API."""
 
 import secrets
 from pathlib import Path
@@ -13,13 +13,13 @@ from remanence.stores.sqlite.fts import Connection
 
 
 def back_up(connection: Connection, path: str) -> None:
-    """Copy the database of a connection, as of now, to a new file that only its owner can read."""
+    """Copy a connection's database to a new file that only its owner can read."""
     path = str(Path(path).expanduser().absolute())
-    taken = StoreUnavailable(f"{path!r} exists: name a new file for the copy, or remove it")
+    taken = StoreUnavailable(f"{path!r} already exists: name a new file for the copy, or remove it")
     if Path(path).exists():
         raise taken
     if not Path(path).parent.is_dir():
-        raise StoreUnavailable(f"there is no directory for {path!r}: create it first")
+        raise StoreUnavailable(f"the directory of {path!r} does not exist: create it first")
     unfinished = f"{path}.{secrets.token_hex(4)}.unfinished"
     try:
         create_private(unfinished)
@@ -30,7 +30,7 @@ def back_up(connection: Connection, path: str) -> None:
         finally:
             target.close()
         link(Path(unfinished), Path(path))
-    except FileExistsError as error:  # another copy was faster
+    except FileExistsError as error:  # another backup was faster
         raise taken from error
     except (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError) as error:
         raise translate_error(error, path) from error  # the source is only read

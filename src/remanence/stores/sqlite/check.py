@@ -1,4 +1,4 @@
-"""Checks of a database file: damage, orphaned rows and words, and what contradicts itself."""
+"""Checks of a database file: damage, orphaned rows and words, inconsistencies."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from remanence.types import Problem
 def check(connection: Connection) -> tuple[Problem, ...]:
     """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
-        return damage  # further findings in a damaged file mean nothing
+        return damage  # other findings in a damaged file mean nothing
     rows = connection.execute("PRAGMA foreign_key_check")
     orphans = [
         problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
@@ -47,6 +47,6 @@ def _bytes(connection: Connection) -> Iterator[Problem]:
         yield Problem(
             conversation=None,
             level="warning",
-            what="an erasure was interrupted: bytes of erased rows may be in the files",
+            what="an erasure was interrupted, so bytes of erased rows may still be in the files",
             remedy="open the memory for writing while no other process reads from the file",
         )

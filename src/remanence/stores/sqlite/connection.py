@@ -1,4 +1,4 @@
-"""Opening of a database file: its checks, pragmas and migrations."""
+"""Opening a database file: checks, pragmas and migrations."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ _HEADER_BYTES = 100
 _FILE_MODE = 0o600
 _BUSY_MILLISECONDS = 5_000
 _PROBE_MILLISECONDS = 2_000
-"""Less than readiness waits for the store, so that the reason is named."""
+"""Shorter than the readiness timeout, so that a lock is reported as the reason."""
 
 _MIGRATIONS = "remanence.stores.sqlite"
 
@@ -46,7 +46,7 @@ class Database:
 
     @property
     def busy_milliseconds(self) -> int:
-        """Milliseconds that a connection waits for a lock of another one."""
+        """Milliseconds that a connection waits for another connection's lock."""
         return int(self.pragmas.get("busy_timeout", _BUSY_MILLISECONDS))
 
     def open_writer(self, clock: Clock) -> Connection:
@@ -71,8 +71,8 @@ class Database:
         return connection
 
     def open_probe(self) -> Connection:
-        """Open a connection that writes beside the writer, and does not wait long for its lock."""
-        flags = apsw.SQLITE_OPEN_READWRITE  # without CREATE, as the file may have been removed
+        """Open a second writing connection, which gives up soon while the file is locked."""
+        flags = apsw.SQLITE_OPEN_READWRITE  # no CREATE: the file may have been removed
         with _closed_on_error(Connection(self.path, flags=flags)) as connection:
             self._set_up(connection)
             connection.set_busy_timeout(min(self.busy_milliseconds, _PROBE_MILLISECONDS))
@@ -87,8 +87,7 @@ class Database:
             return connection
 
     def _set_up(self, connection: Connection) -> None:
-        # Otherwise SQLite prepares a join again for each call, in case other values need another
-        # plan.
+        # Otherwise SQLite prepares a join again for each call, in case new values need a new plan.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("synchronous", self.durability)
         connection.pragma("foreign_keys", 1)
@@ -108,7 +107,7 @@ def _closed_on_error(connection: Connection) -> Iterator[Connection]:
 
 
 def create_private(path: str) -> None:
-    """Create a file that only its owner can read; SQLite copies its mode to those beside it."""
+    """Create a file that only its owner can read; SQLite copies its mode to its WAL and SHM files."""
     with contextlib.suppress(OSError):  # the file exists, or SQLite reports the error
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
@@ -120,7 +119,7 @@ def _open_unwritable(path: str) -> Connection:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
     """
     try:
-        # Not READONLY, which would leave shared-memory files behind; SQLite falls back to it.
+        # READONLY would leave shared-memory files behind; SQLite falls back to it if needed.
         flags = apsw.SQLITE_OPEN_READWRITE
         with _closed_on_error(Connection(path, flags=flags)) as connection:
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -129,16 +128,16 @@ def _open_unwritable(path: str) -> Connection:
         log = Path(f"{path}-wal")
         if log.exists() and log.stat().st_size:
             raise StoreUnavailable(
-                f"{path!r} has a write-ahead log, which cannot be read without writing beside it: "
-                f"copy the file and {log.name!r} to a directory that can be written"
+                f"{path!r} has a write-ahead log, which can only be read in a writable directory: "
+                f"copy the file and {log.name!r} to one"
             ) from error
-        # Without a write-ahead log SQLite needs no memory shared with a writer.
+        # Without a write-ahead log, SQLite needs no memory shared with a writer.
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return Connection(f"file:{quote(path)}?immutable=1", flags=flags)
 
 
 def _check_path(path: str, *, read_only: bool) -> None:
-    """Raise for an impossible path; SQLite's error says less, and it may leave files behind."""
+    """Raise for an unusable path; SQLite's own errors say less, and it may leave files behind."""
     file, directory = Path(path), Path(path).parent
     is_name = bool(path) and "\0" not in path
     if read_only and not (is_name and file.exists()):
@@ -165,8 +164,8 @@ def _check_content(file: Path, *, read_only: bool) -> None:
     size = file.stat().st_size if exists else 0
     if read_only and not size:
         raise NotADatabase(
-            f"{path!r} is empty (0 bytes), not a database: restore a backup, or delete the file "
-            "and have 'remanence migrate' make a new one"
+            f"{path!r} is an empty file, not a database: restore a backup, or delete the file and "
+            "run 'remanence migrate' to create a new one"
         )
     if 0 < size < _HEADER_BYTES:  # SQLite treats such a file as empty
         raise NotADatabase(NO_DATABASE.format(path=path))
@@ -188,15 +187,15 @@ def _refuse_foreign(connection: Connection, path: str) -> None:
 def _refuse_old(connection: Connection, path: str) -> None:
     if _due(connection, path):
         raise StoreUnavailable(
-            f"{path!r} has tables of an earlier remanence, and is open for reading only: run "
-            "'remanence migrate' on it, or on a copy that can be written"
+            f"{path!r} has tables of an earlier version, and is opened read-only: run "
+            "'remanence migrate' on it, or on a writable copy"
         )
 
 
 def _migrate(connection: Connection, path: str, clock: Clock) -> None:
     if not _due(connection, path):
         return
-    # Checked again under the lock: another process may have migrated meanwhile.
+    # Checked again under the lock: another process may have migrated in between.
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in _due(connection, path):
@@ -216,14 +215,14 @@ def _migrate(connection: Connection, path: str, clock: Clock) -> None:
 
 def _due(connection: Connection, path: str) -> tuple[migrate.Migration, ...]:
     applied: set[int] = set()
-    # A query, as `table_exists` uses the schema that this connection saw before its lock.
+    # A query, because `table_exists` uses the schema from before the lock was taken.
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").get:
         applied = {row[0] for row in connection.execute("SELECT number FROM schema_migrations")}
     return migrate.due(migrate.load(_MIGRATIONS), applied, database=repr(path))
 
 
 def _use_wal(connection: Connection, busy_milliseconds: int) -> None:
-    """Switch the journal mode, which needs the file alone, and ignores the busy timeout."""
+    """Switch to WAL, which needs exclusive access to the file and ignores the busy timeout."""
     deadline = time.monotonic() + busy_milliseconds / 1000
     while True:
         try:

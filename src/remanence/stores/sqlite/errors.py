@@ -12,13 +12,13 @@ UNWRITABLE = (
     "{path!r} cannot be written: make the file and its directory writable, or open it with "
     "read_only=True"
 )
-_LOCKED = "another process holds the lock on {path!r}: try again, or end that process"
+_LOCKED = "another process has locked {path!r}: try again, or end that process"
 _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
     apsw.BusyError: (StoreUnavailable, _LOCKED),
     apsw.LockedError: (StoreUnavailable, _LOCKED),
     apsw.FullError: (
         StoreUnavailable,
-        "no space is left for {path!r}, and nothing was written: free some and try again",
+        "no space is left for {path!r}, and nothing was written: free some space and try again",
     ),
     apsw.ReadOnlyError: (StoreUnavailable, UNWRITABLE),
     apsw.PermissionsError: (StoreUnavailable, UNWRITABLE),
@@ -37,7 +37,7 @@ _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
 
 
 def translate_error(error: Exception, path: str) -> Exception:
-    """Return this package's error for one of SQLite; other errors are returned unchanged."""
+    """Return this package's error for a SQLite error; other errors are returned unchanged."""
     if isinstance(error, UnicodeEncodeError):
         answer: RemanenceError = StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"

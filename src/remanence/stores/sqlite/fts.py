@@ -1,4 +1,4 @@
-"""The indexes of words that SQLite's FTS5 keeps, and the connection that uses them."""
+"""The FTS5 indexes, and the connection that uses them."""
 
 from collections.abc import Sequence
 from typing import LiteralString
@@ -17,10 +17,10 @@ class Connection(apsw.Connection):
     """A connection to a database file with the tables of a memory."""
 
     def lock(self, name: ConversationRef | Owner) -> None:
-        """Nothing to wait for: the writer of a file is alone in its transaction."""
+        """Do nothing: a file has only one writing transaction at a time."""
 
     def continue_keys(self, table: LiteralString, *, after: int) -> None:
-        """A new key is greater than those of all rows, and here than *after*, too."""
+        """Raise the AUTOINCREMENT counter to *after*, if no row has a greater key."""
         if after:
             select = f"SELECT ?, max(?, coalesce(max(key), 0)) FROM {table}"  # noqa: S608 - a constant
             self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
@@ -79,7 +79,7 @@ def remove_some(connection: Connection, scope: str) -> bool:
 def merge_some(connection: Connection, *, purge: bool = False) -> bool:
     """Merge a few pages of the index; false when nothing is left to merge.
 
-    With *purge* the whole index is to be rewritten, without the words of removed texts.
+    With *purge*, rewrite the whole index without the words of removed texts.
     """
     pages = -_MERGED_PAGES if purge else _MERGED_PAGES
     before = connection.total_changes()
@@ -90,7 +90,7 @@ def merge_some(connection: Connection, *, purge: bool = False) -> bool:
 def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
     """Return the number of words of a match, then the count of each query word, space-separated.
 
-    The only value is the number of scopes, which come before the words in the query.
+    The only argument is the number of scopes, which precede the words in the query.
     """
     (scopes,) = values
     assert isinstance(scopes, int)

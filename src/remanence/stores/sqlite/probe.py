@@ -1,10 +1,10 @@
-"""A probe of writing, which leaves nothing behind."""
+"""A write probe that leaves nothing behind."""
 
 from remanence.stores.sqlite.fts import Connection
 
 
 def probe_writing(connection: Connection) -> None:
-    """Write a row as far as the log on disk, and roll it back; nothing is synchronised."""
+    """Write a row to the log on disk, without a sync, and roll it back."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         "INSERT INTO conversations (tenant, id, created_at) "

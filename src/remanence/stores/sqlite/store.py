@@ -1,4 +1,4 @@
-"""The store: each method is one job of the writer, or one of the reader."""
+"""The SQLite store: each method is a job of the writer thread or the reader thread."""
 
 import itertools
 from collections import Counter
@@ -30,7 +30,7 @@ _INDEXES = ("text_index", "facts_index")
 
 
 def _table_sizes(connection: fts.Connection) -> tuple[TableSize, ...]:
-    """Return the sizes of the tables with those of their indexes; reads each page of the file."""
+    """Return the sizes of the tables including indexes; reads every page of the file."""
     found: Counter[str] = Counter()
     for table, size in connection.execute(
         "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY tbl_name"
@@ -55,7 +55,7 @@ class SQLiteStore(SQLStore):
         pragmas: Mapping[str, str | int],
         read_only: bool,
     ) -> None:
-        """Take the file *path*, or `:memory:`; it is opened by `open`."""
+        """Create a store for the file *path*, or `:memory:`, which `open` opens."""
         if path != MEMORY:
             path = str(Path(path).absolute())  # the process may change its directory
         database = self._database = Database(
@@ -82,7 +82,7 @@ class SQLiteStore(SQLStore):
             self._writer = self._reader
 
     async def open(self) -> None:
-        """Open the file; an error is raised here and leaves nothing open."""
+        """Open the file; if that fails, nothing stays open."""
         await self._writer.start()
         if self._reader is not self._writer:
             try:
@@ -109,7 +109,7 @@ class SQLiteStore(SQLStore):
         return tuple(hit for pair in ranked for hit in pair if hit is not None)[:limit]
 
     async def _index_rest(self, conversations: Sequence[int]) -> bool:
-        """Index the messages that are outside the index; false if it cannot be written."""
+        """Index unindexed messages; false if the index cannot be written."""
         for key in conversations:
             more: bool | None = True
             while more:
@@ -139,7 +139,7 @@ class SQLiteStore(SQLStore):
         alone: bool = False,
         connect: Callable[[], fts.Connection] | None = None,
     ) -> T:
-        """Run work on a thread and a connection of its own, by default one that only reads."""
+        """Run *work* on its own thread and connection, by default a read-only one."""
         if self._database.in_memory:
             return await self._writer.submit(work, alone=alone)
         self._writer.require_open()
@@ -169,8 +169,8 @@ class SQLiteStore(SQLStore):
         if self._database.read_only:
             self._writer.require_open()
             raise StoreUnavailable(
-                f"{self._database.path!r} is open for reading only: open it without read_only=True",
-                public="the database is open for reading only",
+                f"{self._database.path!r} is open read-only: open it without read_only=True",
+                public="the database is open read-only",
             )
 
     async def _read(self, work: Work[T]) -> T:

@@ -1,4 +1,4 @@
-"""Search of messages outside the text index, for when it cannot be written."""
+"""Search of unindexed messages, for when the text index cannot be written."""
 
 import contextlib
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def find(
     limit: int,
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
-    """Return messages outside the index with a word of the query, best first."""
+    """Return unindexed messages that match the query, best first."""
     words = fts.expression(query_terms(query))
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, content FROM conversations "  # noqa: S608 - a constant
@@ -34,7 +34,7 @@ def find(
     ).fetchall()
     if not words or not rows or limit < 1:
         return ()
-    # Created as the index is, so that both use the same tokenizer.
+    # Created with the index's own statement, so that both use the same tokenizer.
     definition: str = connection.execute(
         "SELECT sql FROM sqlite_schema WHERE name = 'text_index'"
     ).get

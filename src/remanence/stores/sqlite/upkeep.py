@@ -1,7 +1,7 @@
-"""Upkeep by the writer while it is idle, in steps of a few milliseconds, or at once to scrub.
+"""Upkeep that the writer does in steps of a few milliseconds while idle, and scrubbing on demand.
 
-Nothing depends on the steps: a search indexes what it needs, words of a deleted conversation cannot
-be found, and the next process continues the chores of an earlier one.
+Nothing depends on these steps: a search indexes what it needs, words of a deleted conversation are
+never found, and the next process continues unfinished chores.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ BACKLOG = 64  # messages outside the text index that make a step worth its trans
 
 
 class Upkeep:
-    """Indexing, merging the index, and erasing deleted words. For the writer's thread."""
+    """Indexes messages, merges the index and erases deleted words; for the writer's thread only."""
 
     def __init__(self) -> None:
         self._backlogs: set[int] = set()
@@ -40,7 +40,7 @@ class Upkeep:
             self._steps.append(_chore)
 
     def step(self, connection: Connection) -> bool:
-        """Do a bit of the upkeep; false when nothing is left to do."""
+        """Run one short step; false when nothing is left to do."""
         if not self._steps:
             return False
         step = self._steps[0]
@@ -48,7 +48,7 @@ class Upkeep:
             connection.execute("BEGIN IMMEDIATE")
             more = step(connection)
             connection.execute("COMMIT")
-        except apsw.Error:  # it cannot be done now
+        except apsw.Error:  # not possible now
             more = False
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -66,7 +66,7 @@ class Upkeep:
 
 
 def _chore(connection: Connection) -> bool:
-    """Do a bit of the first chore; false when there is none. To scrub is none for idle time."""
+    """Run one step of the first chore other than a scrub; false when there is none."""
     row = connection.execute(
         "SELECT name, subject FROM chores WHERE name != 'scrub' ORDER BY name, subject"
     ).fetchone()
@@ -89,19 +89,18 @@ def _replace(connection: Connection, done: tuple[str, int], due: tuple[str, int]
 
 
 def plan_scrub(connection: sql_connection.Connection) -> None:
-    """Have the next `scrub` leave no byte of what this transaction erases."""
+    """Mark a scrub as due, in the transaction that erases."""
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES ('scrub', 0)")
 
 
 def scrub(connection: Connection, *, if_due: bool = False) -> None:
-    """Leave no byte of erased rows in the files; run it outside of a transaction.
+    """Remove every byte of erased rows from the files; call it outside of a transaction.
 
-    With *if_due*, only where an erasure was interrupted, or an earlier call found the files in use.
+    With *if_due*, only if an erasure was interrupted or an earlier call found the files in use.
 
-    `secure_delete` overwrites a deleted row with zeros, but not the copies of it that SQLite left in
-    the unused part of other pages when it balanced a table, nor the words in the pages of a full-text
-    index, nor the earlier pages in the write-ahead log. So the indexes are merged, the file is written
-    anew, and the log is cut to nothing.
+    `secure_delete` overwrites a deleted row with zeros, but not copies in unused parts of other pages
+    (from balancing a table), words in the full-text indexes, or earlier pages in the write-ahead log.
+    So the indexes are merged, the file is vacuumed, and the log is truncated.
 
     Raises:
         StoreUnavailable: another process kept the write-ahead log in use.
@@ -124,7 +123,7 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
     is_busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
     if is_busy:
         raise StoreUnavailable(
-            "the text was erased, but the write-ahead log still has it, as another process reads "
+            "the text was erased, but remains in the write-ahead log while another process reads "
             "from it: forget again when that process is done"
         )
     connection.execute("DELETE FROM chores WHERE name = 'scrub'")

@@ -17,13 +17,13 @@ from remanence.stores.sqlite.fts import Connection
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], T]
 
-_MAX_JOBS = 512  # in one transaction: limits what a crash interrupts and the first wait
-_QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
+_MAX_JOBS = 512  # per transaction; limits how long the first job waits
+_QUIET_SECONDS = 0.01  # without a job before an idle step, which would delay the next one
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """Work, which may be run again after a rollback, and the future of its result."""
+    """A function, which may run again after a rollback, and the future of its result."""
 
     work: Work[Any]  # of any type, as is the future
     future: asyncio.Future[Any]
@@ -35,9 +35,9 @@ class _Job:
 class Worker:
     """Runs queued jobs in order.
 
-    With *writes* all waiting jobs share one transaction, and so one sync to disk; otherwise each
-    job gets its own snapshot of the database. *idle* is called while no job waits, until it
-    returns false.
+    With *writes*, all waiting jobs share one transaction, and so one sync to disk; otherwise each
+    job gets its own snapshot of the database. While no job waits, *idle* is called until it returns
+    false.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
 
     async def start(self) -> None:
-        """Start the thread and open the connection; an error of it is raised here.
+        """Start the thread and open the connection.
 
-        The thread ends with it, as it does if this is cancelled.
+        An error of opening is raised here; after it, or a cancellation, the thread ends.
         """
         opened = self.submit(lambda _: None, alone=True)
         self._thread.start()
@@ -72,15 +72,15 @@ class Worker:
             raise
 
     def require_open(self) -> None:
-        """Raise `Closed` after `close`, and in a process that was forked since."""
+        """Raise `Closed` after `close`, and in a forked child process."""
         self._process.require_this()
         if self._closed:
             raise self._closed_error()
 
     def submit(self, work: Work[T], *, alone: bool = False) -> asyncio.Future[T]:
-        """Queue *work*. If the waiting task is cancelled, it is run completely or not at all.
+        """Queue *work*, which runs completely or not at all if its future is cancelled.
 
-        With *alone* it is run once, outside of a transaction.
+        With *alone*, it runs once and outside of a transaction.
         """
         self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -117,7 +117,7 @@ class Worker:
             connection.close()
 
     def _take(self, connection: Connection) -> tuple[list[_Job], bool]:
-        """Return the jobs that wait, and whether the connection is to be closed after them."""
+        """Return the waiting jobs, and whether to close the connection after them."""
         taken = [self._next(connection)]
         while taken[-1] is not None and len(taken) < _MAX_JOBS and not self._jobs.empty():
             taken.append(self._jobs.get())
@@ -134,7 +134,7 @@ class Worker:
         return self._jobs.get()
 
     def _refuse(self, error: Exception) -> None:
-        """Fail all queued jobs, as no thread will run them."""
+        """Fail all queued jobs, which no thread will run any more."""
         self._closed = True
         while not self._jobs.empty():
             job = self._jobs.get()
@@ -150,7 +150,7 @@ class Worker:
                 try:
                     job.result = job.work(connection)
                 finally:
-                    _roll_back(connection)  # there is nothing to keep; a damaged file cannot commit
+                    _roll_back(connection)  # nothing to keep, and a damaged file cannot commit
             except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
                 job.error = translate_error(error, self._path)
 
@@ -190,7 +190,7 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _resolve(jobs: Sequence[_Job]) -> None:
-    """Resolve the futures of jobs on the loops of the tasks that wait."""
+    """Resolve the jobs' futures, each on its own event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.future.get_loop(), []).append(job)

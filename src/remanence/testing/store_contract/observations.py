@@ -59,7 +59,9 @@ class ObservationContract(Handles):
         assert await store.check() == ()
         late = observation(1, 2, id="late")
         assert await store.replace_observation(state, late, "empty") is None
-        with pytest.raises(StoreError, match=r"of 1\.\.3 covers another range than 'again'"):
+        with pytest.raises(
+            StoreError, match=r"of 1\.\.3 must cover the range of the segment it replaces, 'again'"
+        ):
             await store.replace_observation(after, observation(1, 3, id="wide"), "again")
 
     async def test_an_observation_comes_back_as_it_was_given(self, store: Store) -> None:
