@@ -1,4 +1,4 @@
-"""Keys for clients of the service: tokens that open the memory of one tenant."""
+"""API keys for clients of the service: tokens for the memory of one tenant."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(r"rk_([0-9a-f]{12})_[\w-]{43}", re.ASCII)
 
 
 class NewKey(NamedTuple):
-    """A new key, and the token that its client sends: it is shown once and kept nowhere."""
+    """A new key, and the token that its client sends, which is shown once and not stored."""
 
     key: APIKey
     token: str
@@ -40,10 +40,10 @@ class APIKeys:
         scopes: Sequence[Scope] = ("read", "write"),
         expires_at: datetime | None = None,
     ) -> NewKey:
-        """Create a key for a client that is called *name*.
+        """Create a key for a client called *name*.
 
         Raises:
-            InvalidArgument: a scope is unknown, or another value is not of its type.
+            InvalidArgument: a scope is unknown, or another argument has a wrong type.
         """
         require_name("key name", name)
         require_name("key tenant", tenant)
@@ -74,15 +74,15 @@ class APIKeys:
         return key if key.is_valid(self._clock.now()) else None
 
     async def list(self) -> tuple[APIKey, ...]:
-        """Return all keys, oldest first, also revoked and expired ones."""
+        """Return all keys, including revoked and expired ones, oldest first."""
         return await self._store.keys()
 
     async def revoke(self, key_id: str) -> bool:
-        """Revoke a key at once; return false if there is none, or it was revoked before."""
+        """Revoke a key at once; return false if it does not exist or was already revoked."""
         require_text(key_id=key_id)
         return await self._store.revoke_key(key_id, at=self._clock.now())
 
 
 def _digest(token: str) -> str:
-    """Return the SHA-256; a token has 256 random bits, so nothing slower is needed."""
+    """Return the SHA-256 digest; a token has 256 random bits and needs no slow hash."""
     return hashlib.sha256(token.encode()).hexdigest()

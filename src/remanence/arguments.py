@@ -1,4 +1,4 @@
-"""Checks of the arguments of public methods, before they reach a thread or a database."""
+"""Validation of public methods' arguments, before they reach a thread or a database."""
 
 import inspect
 import re
@@ -23,7 +23,7 @@ def require_name(label: str, value: object) -> None:
 
 
 def require_text(*, optional: bool = False, **values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not a text, or None if *optional*."""
+    """Raise `InvalidArgument` for the first value that is not a string, or None if *optional*."""
     require_one_of(str, optional=optional, **values)
 
 
@@ -35,14 +35,14 @@ def require_path(**values: object) -> None:
 
 
 def require_texts(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not a list or tuple of texts."""
+    """Raise `InvalidArgument` for the first value that is not a list or tuple of strings."""
     for name, value in values.items():
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
             raise _impossible(name, value, "use a list or tuple of str")
 
 
 def require_choices(known: Collection[str], **values: Sequence[str]) -> None:
-    """Raise `InvalidArgument` for the first value that is not a list or tuple of *known* texts."""
+    """Raise `InvalidArgument` for the first value that is not a list or tuple of *known* strings."""
     require_texts(**values)
     for name, value in values.items():
         for text in set(value).difference(known):
@@ -50,23 +50,23 @@ def require_choices(known: Collection[str], **values: Sequence[str]) -> None:
 
 
 def require_http_url(**values: str) -> None:
-    """Raise `InvalidArgument` for the first value that is not a URL of HTTP."""
+    """Raise `InvalidArgument` for the first value that is not an HTTP URL."""
     for name, value in values.items():
         if not is_http_url(value):
             raise _impossible(name, value, "use a URL that begins with https:// or http://")
 
 
 def require_origins(**values: Collection[str]) -> None:
-    """Raise `InvalidArgument` for the first text that is not an origin as browsers send it."""
+    """Raise `InvalidArgument` for the first string that is not an origin as browsers send it."""
     for name, value in values.items():
         for text in value:
             if not _ORIGIN.fullmatch(text):
-                remedy = "use scheme://host or scheme://host:port in small letters, without a path"
+                remedy = "use scheme://host or scheme://host:port in lower case, without a path"
                 raise _impossible(name, text, f"{remedy}, such as https://app.example.com")
 
 
 def require_count(*, optional: bool = False, **values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not a whole number from 0 on."""
+    """Raise `InvalidArgument` for the first value that is not a whole number of at least 0."""
     for name, value in values.items():
         if optional and value is None:
             continue
@@ -94,10 +94,10 @@ def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -
 
 
 def require_async(*, or_pieces: bool = False, **values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not awaited when it is called.
+    """Raise `InvalidArgument` for the first value that is not an async callable.
 
-    With *or_pieces* it may be an async generator. A lambda or a builtin passes: it may well return
-    an awaitable.
+    With *or_pieces*, async generators are allowed. Lambdas and builtins pass, as they may return an
+    awaitable.
     """
     for name, value in values.items():
         if not callable(value):
@@ -111,7 +111,7 @@ def require_async(*, or_pieces: bool = False, **values: object) -> None:
 
 
 def require_async_methods(label: str, value: object, *methods: str) -> None:
-    """Raise `InvalidArgument` for the first of the methods of an object that is not async."""
+    """Raise `InvalidArgument` for the first named method of *value* that is not async."""
     for method in methods:
         require_async(**{f"{label}.{method}": getattr(value, method)})
 
@@ -122,7 +122,7 @@ def is_async(value: object) -> bool:
 
 
 def _function_of(value: Any) -> Any:  # any callable
-    """Return the function that a partial, a decorated function, a method or an object calls."""
+    """Return the function behind a partial, a decorator, a method or a callable object."""
     while isinstance(value, partial):
         value = value.func
     value = inspect.unwrap(value)
@@ -134,7 +134,7 @@ def _function_of(value: Any) -> Any:  # any callable
 
 
 def is_http_url(value: str) -> bool:
-    """Return whether a text is a URL of HTTP with a host."""
+    """Return whether a string is an HTTP URL with a host."""
     try:
         parts = urlsplit(value)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

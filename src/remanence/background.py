@@ -16,10 +16,10 @@ CANCEL_AGAIN_SECONDS = 5.0
 
 
 class Background:
-    """The owner of all background tasks of an open memory; restarts tasks that fail.
+    """Owns all background tasks of an open memory, and restarts tasks that fail.
 
-    The group lives in a task of its own: errors of the host are not wrapped in a group, and another
-    task than the one that opened the memory may close it.
+    The task group lives in its own task, so that the host's errors are not wrapped in an exception
+    group, and any task may close the memory.
     """
 
     def __init__(self) -> None:
@@ -72,9 +72,9 @@ async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 @contextmanager
 def guard_cancellation() -> Iterator[None]:
-    """Raise `ModelError` for a cancellation within the block that was not meant for this task.
+    """Raise `ModelError` for a `CancelledError` in the block that does not cancel this task.
 
-    Code of the host may await something that was cancelled elsewhere, such as a shared request.
+    The host's code may await something that was cancelled elsewhere, such as a shared request.
     """
     try:
         yield
@@ -82,13 +82,13 @@ def guard_cancellation() -> Iterator[None]:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise ModelError("cancelled", "what the call waited for was cancelled") from error
+        raise ModelError("cancelled", "a task that the call waited for was cancelled") from error
 
 
 async def wait_for_end(task: asyncio.Task[None], *, seconds: float = CANCEL_AGAIN_SECONDS) -> None:
-    """Wait for the end of a cancelled task; cancel it again every so many seconds.
+    """Wait for a cancelled task to end, cancelling it again at intervals of *seconds*.
 
-    `asyncio.wait_for` of Python 3.11, which connection pools use, may lose a cancellation.
+    In Python 3.11, `asyncio.wait_for`, which connection pools use, may lose a cancellation.
     """
     while not task.done():
         _, unfinished = await asyncio.wait({task}, timeout=seconds)
@@ -97,16 +97,16 @@ async def wait_for_end(task: asyncio.Task[None], *, seconds: float = CANCEL_AGAI
 
 
 class Pauses:
-    """Pauses after failures: twice as long with each failure in a row."""
+    """Exponential backoff: pauses that double with each failure in a row."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._last_seconds = 0.0
 
     def after(self, name: str, error: Exception, *, worked_seconds: float = 0.0) -> float:
-        """Log a failure, and return the seconds to wait before the next try.
+        """Log a failure, and return the seconds to wait before the next attempt.
 
-        Work that went well for longer than the last pause begins a new row of failures.
+        If the work succeeded for longer than the last pause, the pauses start short again.
         """
         if worked_seconds > self._last_seconds:
             self.reset()
@@ -120,18 +120,18 @@ class Pauses:
         return seconds
 
     def reset(self) -> None:
-        """Start with short pauses again."""
+        """Reset to the shortest pause."""
         self._failures = 0
 
 
 class Waiters:
-    """Calls that wait until something has settled; closing raises `Closed` in each of them."""
+    """Calls waiting for an event; closing raises `Closed` in each of them."""
 
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
-        """Return whether a call waits: one that was cancelled does not."""
+        """Return whether any call is still waiting, apart from cancelled ones."""
         return not all(future.done() for future in self._futures)
 
     def add(self) -> asyncio.Future[None]:
@@ -157,12 +157,12 @@ class Waiters:
 
 
 def closed_error() -> Closed:
-    """Return the error of a call that waits for background work of a closed memory."""
+    """Return the error for a call that waited for background work when the memory was closed."""
     return Closed(
-        "the memory was closed before this was done: open it again, what is due will be done then"
+        "the memory was closed before this was done: open it again to do the remaining work"
     )
 
 
 def start_beside(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
-    """Start *work* beside a call, which cancels it at its end or waits for it."""
+    """Start *work* as a task beside a call, which must cancel or await it."""
     return asyncio.create_task(work, name=name)

@@ -1,4 +1,4 @@
-"""The same memory without `await`, for programs that have no event loop.
+"""The same API without `await`, for programs that have no event loop.
 
 ```python
 from remanence.blocking import Memory
@@ -58,9 +58,9 @@ class Opening:
 def _opening(
     method: Callable[P, AbstractAsyncContextManager[awaited.Memory]],
 ) -> Callable[Concatenate[type["Memory"], P], Opening]:
-    """Return a class method with the parameters and the help of `remanence.Memory.open`."""
+    """Return a class method with the signature and docstring of `remanence.Memory.open`."""
 
-    # With its first parameter, which binding takes away again.
+    # From the static attribute, which still has the first parameter.
     @functools.wraps(inspect.getattr_static(awaited.Memory, "open").__func__)
     def open_memory(cls: type["Memory"], /, *args: P.args, **kwargs: P.kwargs) -> Opening:
         def start() -> Memory:
@@ -73,7 +73,7 @@ def _opening(
 
 
 class APIKeys(Handle[awaited_keys.APIKeys]):
-    """As `remanence.api_keys.APIKeys`, without `await`."""
+    """Like `remanence.api_keys.APIKeys`, without `await`."""
 
     create = blocking(awaited_keys.APIKeys.create)
     verify = blocking(awaited_keys.APIKeys.verify)
@@ -82,7 +82,7 @@ class APIKeys(Handle[awaited_keys.APIKeys]):
 
 
 class Facts(Handle[awaited_facts.Facts]):
-    """As `remanence.facts.api.Facts`, without `await`."""
+    """Like `remanence.facts.api.Facts`, without `await`."""
 
     search = blocking(awaited_facts.Facts.search)
     save = blocking(awaited_facts.Facts.save)
@@ -92,7 +92,7 @@ class Facts(Handle[awaited_facts.Facts]):
 
 
 class Conversation(Handle[awaited_conversation.Conversation]):
-    """As `remanence.Conversation`, without `await`."""
+    """Like `remanence.Conversation`, without `await`."""
 
     def __init__(self, conversation: awaited_conversation.Conversation, portal: Portal) -> None:
         """Use `memory.conversation`."""
@@ -118,7 +118,7 @@ class Conversation(Handle[awaited_conversation.Conversation]):
 
     @contextmanager
     def turn(self) -> Iterator[str]:
-        """As `remanence.Conversation.turn`, with `with`."""
+        """Like `remanence.Conversation.turn`, as a sync context manager."""
         turn = self._awaited.turn()
         name = self._portal.call(turn.__aenter__())
         try:
@@ -156,7 +156,7 @@ class Conversation(Handle[awaited_conversation.Conversation]):
 
 
 class Memory(Handle[awaited.Memory]):
-    """As `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
+    """Like `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
 
     def __init__(self, memory: awaited.Memory, portal: Portal | None = None) -> None:
         """Use `Memory.open`, which closes what it opens."""
@@ -185,13 +185,13 @@ class Memory(Handle[awaited.Memory]):
         tenant: str = "default",
         timezone: tzinfo | None = None,
     ) -> Conversation:
-        """Return the conversation *id* of a tenant, as `remanence.Memory.conversation` does."""
+        """Return a handle of the conversation *id*, like `remanence.Memory.conversation`."""
         awaited = self._awaited.conversation(id, user=user, tenant=tenant, timezone=timezone)
         return Conversation(awaited, self._portal)
 
     @property
     def calibration(self) -> Mapping[str, float]:
-        """Factors from our token counts to those that providers report, by model."""
+        """Ratios of the token counts that providers report to our own, by model."""
         return self._awaited.calibration
 
     conversations = blocking(awaited.Memory.conversations)

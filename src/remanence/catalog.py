@@ -1,4 +1,4 @@
-"""Facts about models that their vendors state: windows, prompt caches and tokenizers.
+"""Model data published by vendors: windows, prompt caches and tokenizers.
 
 A name may have a prefix (`anthropic:`, `openrouter/anthropic/`) and a date as suffix. Prices are
 those of `genai-prices`.
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 Family: TypeAlias = Literal["o200k", "cl100k", "claude", "claude_3"]
 CounterName: TypeAlias = Literal["flat", "cjk", "split", Family]
-"""The counters that a policy may name: a rule, or the family of a tokenizer."""
+"""The token counters that a policy may name: a rule, or a tokenizer family."""
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 _NEXT_LINK: Final = " > "
@@ -20,11 +20,11 @@ _NEXT_LINK: Final = " > "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """The facts about a model; the defaults are those of a model that is not listed.
+    """Data of a model; the defaults apply to models that are not listed.
 
-    A prompt cache survives for `cache_lifetime_seconds` after its last use, the vendor's guaranteed
-    minimum, and keeps prompts of `min_cached_tokens` and more. A tokenizer of another vendor is the
-    nearest known one.
+    A prompt cache survives for at least `cache_lifetime_seconds` after its last use, as the vendor
+    guarantees, and holds prompts from `min_cached_tokens` on. For vendors without a known
+    tokenizer, `tokenizer` is the nearest known one.
     """
 
     is_listed: bool = False
@@ -35,7 +35,7 @@ class CatalogEntry:
     tokenizer: Family = "o200k"
 
 
-# A row adds to those above it, for each model whose name has its pattern.
+# All rows whose pattern matches a model's name apply; later rows override earlier ones.
 _ROWS: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
     (r"gpt", {"cache_lifetime_seconds": 600.0}),
     (r"gpt-?3|gpt-?4(?![.o\d])|text-embedding|ada-002", {"tokenizer": "cl100k"}),
@@ -57,7 +57,7 @@ _FIRST_WITH_BREAKPOINTS: Final = (5, 6)
 
 @lru_cache(maxsize=256)
 def look_up(model: str) -> CatalogEntry:
-    """Return the facts about a model."""
+    """Return the data of a model."""
     name = model.lower()
     facts: dict[str, Any] = {}  # fields of an entry
     for pattern, more in _ROWS:
@@ -73,12 +73,12 @@ def look_up(model: str) -> CatalogEntry:
 
 
 def chain_name(models: Iterable[str]) -> str:
-    """Return the name of a chain of models, which are tried in this order."""
+    """Return the name of a fallback chain of models, in the order in which they are tried."""
     return _NEXT_LINK.join(models)
 
 
 def chain_links(name: str) -> list[str]:
-    """Return the models of a chain by its name; a name of one model is a chain of one."""
+    """Return the models of a chain from its name; a single model is a chain of one."""
     return name.split(_NEXT_LINK)
 
 

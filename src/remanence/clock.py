@@ -1,4 +1,4 @@
-"""Time and ids, passed in so that a test can control them."""
+"""The source of time and ids, which is passed in so that tests can control it."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -11,16 +11,16 @@ class Clock(Protocol):
     """The source of time and ids. Safe to call from any thread."""
 
     def now(self) -> datetime:
-        """The current time, timezone-aware, in UTC."""
+        """Return the current time as an aware datetime in UTC."""
 
     def new_id(self, kind: str) -> str:
-        """Return a new id that starts with *kind*, globally unique, sortable by time of creation."""
+        """Return a globally unique id that starts with *kind* and sorts by creation time."""
 
 
 class SystemClock:
     """The machine's clock and random ids.
 
-    The store of a server corrects it, so that the machines that share a database agree on the time.
+    On a database server, the store adjusts it, so that machines sharing a database agree on the time.
     """
 
     _ahead = timedelta()
@@ -29,14 +29,13 @@ class SystemClock:
         return self.machine_time() - self._ahead
 
     def machine_time(self) -> datetime:
-        """The time of this machine, without a correction."""
+        """Return the time of this machine, unadjusted."""
         return datetime.now(UTC)
 
     def follow(self, server_time: datetime, *, asked_at: datetime) -> None:
-        """Agree with a server that answered *server_time* after the machine's time *asked_at*.
+        """Adjust to *server_time*, the answer to a question asked at the machine's time *asked_at*.
 
-        The machine is as far ahead as the length of the question proves; less than a second of
-        difference is left alone.
+        Only a difference that the round trip cannot explain counts, and only above one second.
         """
         least, most = asked_at - server_time, self.machine_time() - server_time
         proven = min(max(self._ahead, least), most)
@@ -45,5 +44,5 @@ class SystemClock:
 
     def new_id(self, kind: str) -> str:
         milliseconds = int(self.now().timestamp() * 1000)
-        # Not a secret, and seeded anew in a forked process; a call to the system costs much more.
+        # `random` suffices: ids are not secret, it is reseeded after a fork, and urandom is slower.
         return f"{kind}_{milliseconds:012x}{random.getrandbits(48):012x}"

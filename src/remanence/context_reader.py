@@ -1,4 +1,4 @@
-"""Contexts of conversations, with their activations and lookups."""
+"""Reading contexts of conversations, with activation and recall."""
 
 import asyncio
 import contextlib
@@ -29,19 +29,19 @@ from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
-"""Tokens before an overfull tail that are read for its excerpt."""
+"""Tokens before an overfull tail that are read for its stand-in."""
 
 SHOWN_FACTS = 1_000
 RECALLED = 5
 
 LONG_CONTEXT = 20_000
-"""Characters from which a context is built in a thread: its texts are counted, and an oversized
-message is counted again at each length that is tried."""
+"""Characters from which a context is built in a thread, as counting tokens takes a while, above all
+for an oversized message, which is counted at several lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The messages in the prompt after a context: those it shows, and those appended since."""
+    """The messages of the next prompt: those that the last context shows, and those appended since."""
 
     whole: frozenset[int]
     last_seq: int
@@ -52,25 +52,25 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReader:
-    """Reads the state and the contexts of a conversation, for its user."""
+    """Reads the state and contexts of a conversation on behalf of its user."""
 
     runtime: Runtime
     ref: ConversationRef
     user: str | None
 
     async def state(self) -> MemoryState:
-        """Return the state; before the first message an empty one.
+        """Return the state, which is empty before the first message.
 
         Raises:
-            WrongUser: the tape names a user, and it is another one.
+            WrongUser: the conversation belongs to another user.
         """
         state = await self.runtime.store.state(self.ref)
         return self._empty_state() if state is None else self._require_user(state)
 
     async def snapshot(self, *, context_tokens: int | None = None) -> Snapshot:
-        """Return the snapshot for a context of so many tokens; before the first message an empty one.
+        """Return the snapshot for a context of *context_tokens*; empty before the first message.
 
-        Errors as above.
+        Errors as for `state`.
         """
         runtime = self.runtime
         most = (context_tokens or runtime.policy.context_tokens) + STAND_IN_SOURCE_TOKENS
@@ -84,7 +84,7 @@ class ContextReader:
         return snapshot
 
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
-        """Return the context of a snapshot, built in a thread if long; changes nothing."""
+        """Render a snapshot as a context, in a thread if it is long; changes nothing."""
         runtime = self.runtime
         layout = Layout(
             snapshot, request, runtime.policy, runtime.count_text, runtime.counter.message
@@ -104,7 +104,7 @@ class ContextReader:
     async def current(
         self, request: ContextRequest, *, query: str | None, model: str | None
     ) -> Context:
-        """Return the context for the next model call, after activating ready notes."""
+        """Activate ready notes, and return the context for the next model call."""
         runtime = self.runtime
         if not runtime.policy.enabled:
             return await self._without_memory(request)
@@ -128,7 +128,7 @@ class ContextReader:
         return context
 
     def _changes_model(self, model: str | None) -> bool:
-        """Keep the conversation's last model, and return whether *model* is another one."""
+        """Return whether *model* differs from the conversation's last one, and remember it."""
         if model is None:
             return False
         last = self.runtime.last_models.get(self.ref, model)
@@ -146,7 +146,7 @@ class ContextReader:
         return state
 
     async def _without_memory(self, request: ContextRequest) -> Context:
-        """Return all messages, or as many of the newest as the policy allows."""
+        """Return a context of all messages, or of the newest ones that the policy allows."""
         most, state = self.runtime.policy.disabled_messages, await self.state()
         after = max(0, state.last_seq - most) if most else 0
         return plain_context(
@@ -176,7 +176,7 @@ class ContextReader:
     async def _activate(
         self, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
     ) -> Snapshot:
-        """Return the snapshot with ready notes activated, if that can be written now."""
+        """Return the snapshot after activating ready notes, if the store can be written now."""
         runtime = self.runtime
         store, policy, at = runtime.store, runtime.policy, runtime.clock.now()
         active_seq = activation(policy, snapshot, now=request.now, model_changed=model_changed)
@@ -212,10 +212,10 @@ class ContextReader:
     async def _facts_in_prefix(
         self, snapshot: Snapshot, owner: Owner, *, now: datetime
     ) -> FactsPin:
-        """Return the facts of a context; their bytes stay the same while what precedes them does.
+        """Return the facts of a context, pinned so that the prompt prefix keeps its bytes.
 
-        Facts of other conversations are chosen anew when the first reflection has changed, those of
-        this one when any has, and both when the prompt cache is cold.
+        Facts of other conversations are chosen again when the first reflection has changed, facts of
+        this one when any reflection has, and both when the prompt cache is cold.
         """
         pin, lifetime = snapshot.facts, self.runtime.policy.cache_lifetime_seconds
         if pin is not None and is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
@@ -233,11 +233,11 @@ class ContextReader:
     async def _choose_facts(
         self, snapshot: Snapshot, owner: Owner, known: str | None
     ) -> tuple[str, str]:
-        """Return the facts before the notes, if not *known*, and the conversation's own ones.
+        """Choose the facts before the notes, unless *known*, and the conversation's own facts.
 
-        The memory file, which the user maintains by hand, precedes them. Own facts take at most
-        half of the rest; once there is a reflection that half is kept for them, as more of them
-        follow with each.
+        The memory file, which the user maintains by hand, comes first. Own facts take at most half
+        of the remaining budget; once there is a reflection, that half is reserved for them, as each
+        reflection yields more.
         """
         count, most = self.runtime.count_text, self.runtime.policy.facts_budget
         facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
@@ -259,7 +259,7 @@ class ContextReader:
     async def _with_quotes(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None
     ) -> ContextRequest:
-        """Return the request with quotes for the query, unless the context shows the whole tape."""
+        """Add recalled quotes to the request, unless the context shows the whole tape anyway."""
         state, policy = snapshot.state, self.runtime.policy
         most = request.max_tokens or policy.context_tokens
         whole = state.tail_seq <= 1 and state.last_sum_tokens < most // 2
@@ -270,7 +270,7 @@ class ContextReader:
         return replace(request, recall=quotes)
 
     async def _curated_file(self, owner: Owner) -> str:
-        """Return the memory file of the user; empty if there is none or it cannot be read now."""
+        """Return the user's memory file; empty if it does not exist or cannot be read."""
         if self.runtime.daily is None:
             return ""
         try:

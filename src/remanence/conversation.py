@@ -71,20 +71,20 @@ from remanence.types import (
 from remanence.wire.nameless_calls import OpenCalls, has_nameless
 
 LOG_SEPARATOR = "\n\n---\n\n"
-"""Between the segments of an observation log, as in the view `observation_log`."""
+"""Separates the segments of an observation log, as in the view `observation_log`."""
 
 ROUND: Final = 100
-"""Newest messages that are searched for the tool calls of the turn in progress."""
+"""Number of newest messages searched for the tool calls of the turn in progress."""
 
 CANDIDATES: Final = 20
-"""Hits of a recall that are candidates for `forget`."""
+"""Number of recall hits offered as candidates for `forget`."""
 
 LONG_MESSAGE = 20_000
-"""Bytes from which tokens are counted in a thread."""
+"""Bytes from which tokens are counted in a thread, off the event loop."""
 
 
 def require_conversation(value: object) -> None:
-    """Raise `InvalidArgument` unless it is a `Conversation`; one of `blocking` cannot be awaited."""
+    """Raise `InvalidArgument` unless *value* is a `Conversation` other than that of `blocking`."""
     if not isinstance(value, Conversation):
         raise InvalidArgument(
             f"conversation is a {type(value).__module__}.{type(value).__qualname__}: use "
@@ -93,7 +93,7 @@ def require_conversation(value: object) -> None:
 
 
 class Conversation:
-    """One conversation of a memory. Cheap to make; holds no messages itself."""
+    """A handle of one conversation; cheap to create, as it holds no messages."""
 
     def __init__(
         self,
@@ -129,19 +129,18 @@ class Conversation:
         return self._runtime.facts
 
     async def owner(self) -> Owner | None:
-        """Return the owner of this conversation's facts: the user whom its tape names."""
+        """Return the owner of this conversation's facts: its tenant and user."""
         return (await self.state()).owner
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[str]:
-        """Keep other turns of this conversation waiting, in this process and in others.
+        """Hold the conversation's turn, so that other turns wait, in this process and in others.
 
-        Yields a name of the turn for `append`. A `Chat` does this by itself; use it in a loop of
-        your own.
+        Yields an id of the turn for `append`. For your own agent loop; a `Chat` does this by itself.
 
         Raises:
             TurnTaken: another turn did not end within the setting `turn_wait_seconds`.
-            WrongUser: the conversation is another user's.
+            WrongUser: the conversation belongs to another user.
         """
         await self._require_ours()
         async with self._runtime.turns.hold(self.ref) as turn:
@@ -154,27 +153,27 @@ class Conversation:
         after: MemoryState | None = None,
         as_one: bool = False,
     ) -> tuple[Message, ...]:
-        """Put messages at the end of the tape, all or none; durable when it returns.
+        """Append messages to the tape, all or none; they are durable when this returns.
 
-        They come back with seq, id, created_at and tokens. Never waits for a model. A message whose
-        id and content are on the tape is returned from there, and so is the tombstone of a forgotten
-        one for whatever has its id.
+        Returns the messages with seq, id, created_at and tokens. Never waits for a model. A message
+        whose id is already on the tape with equal content is not written again: the stored one is
+        returned, or the tombstone if it was forgotten.
 
         Args:
-            messages: what to append.
-            turn: the turn that they belong to; where it was lost, they are refused.
-            after: the state that they go on from; where another process appended since, or the
-                conversation was deleted, or made to forget, they are refused.
-            as_one: refuse them where some are on the tape and others are not.
+            messages: the messages to append.
+            turn: the turn they belong to; fails if the turn was lost.
+            after: the state they were based on; fails if another process appended since then, or
+                the conversation was deleted or erased from.
+            as_one: fail if only some of the messages are already on the tape.
 
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
-            TurnTaken: *turn* is over: the conversation was deleted, or another process goes on.
-            ConversationErased: the tape was deleted, or made to forget, since the state *after*.
-            ConversationGrown: the tape does not end where that state does.
-            WrongUser: the conversation is another user's.
-            StoreError: the database refused. In each case nothing was written.
+            TurnTaken: *turn* was lost: the conversation was deleted, or another process took over.
+            ConversationErased: messages were deleted or forgotten since the state *after*.
+            ConversationGrown: the tape does not end where the state *after* does.
+            WrongUser: the conversation belongs to another user.
+            StoreError: the database failed. After any of these errors, nothing was written.
         """
         self._runtime.check_open()
         require_text(turn=turn, optional=True)
@@ -214,25 +213,25 @@ class Conversation:
         now: datetime | None = None,
         model: str | None = None,
     ) -> Context:
-        """Return the context for the next model call. Waits for a model only with `block_after`.
+        """Return the context for the next model call; waits for a model only with `block_after`.
 
         Args:
             system: the base system prompt.
-            identity: who the assistant is, in a block of its own before *system*.
-            knowledge: stable texts that follow it.
-            recall: a query, or all that the user said; passages of earlier messages that it finds,
-                and facts, go to the volatile block, up to `Policy.recall_tokens`, unless the
-                context shows them anyway.
+            identity: who the assistant is, as a block before *system*.
+            knowledge: stable texts, as blocks after *system*.
+            recall: a query, or the user's whole message. Matching passages of earlier messages and
+                facts go to the volatile block, up to `Policy.recall_tokens`, unless the context
+                shows them anyway.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
             now: the time in the volatile block, by default the clock's.
-            model: the model that will be called. Its window bounds the context, if its name is
-                known; if it changed, there is no prompt cache to lose, so ready notes are activated.
+            model: the model that will be called. Its window bounds the context, if the model is
+                known. A change of model activates ready notes, as there is no prompt cache to lose.
 
         Raises:
             ContextOverflow: the system text leaves no room for messages, or the newest message
                 cannot be shortened enough.
-            WrongUser: the conversation is another user's.
-            InvalidArgument: a value is not of its type.
+            WrongUser: the conversation belongs to another user.
+            InvalidArgument: an argument has a wrong type.
         """
         self._runtime.check_open()
         require_text(system=system, identity=identity)
@@ -253,7 +252,7 @@ class Conversation:
         return await self._reader.current(request, query=recall, model=model)
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
-        """Return messages with a seq above *after*, in order, at most *limit*; None is no limit."""
+        """Return up to *limit* messages with a seq above *after*, in order; by default all."""
         require_count(after=max(after, 0) if isinstance(after, int) else after)
         require_count(limit=limit, optional=True)
         await self._require_ours()
@@ -262,9 +261,9 @@ class Conversation:
     async def observations(
         self, *, after: int = 0, limit: int | None = None
     ) -> tuple[Segment, ...]:
-        """Return the live observations, oldest first; those after `active_seq` are kept ready.
+        """Return the live observations, oldest first; those after `active_seq` are not active yet.
 
-        For paging, *after* is the `last_seq` of the last one that was seen.
+        For the next page, pass the `last_seq` of the last observation as *after*.
         """
         segments = await self._segments(after, limit)
         return tuple(s for s in segments if s.generation == 0)[:limit]
@@ -280,14 +279,14 @@ class Conversation:
         return await self._reader.state()
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
-        """Return state, live segments and raw tail as of one instant, for inspection.
+        """Return a consistent snapshot of state, live segments and raw tail, for inspection.
 
         Args:
-            version: a version of the log, for the state until its next change; 0 is the time
-                before the first one. By default now.
+            version: a past version in the log, as it was until the next change; 0 is before the
+                first change. By default the present.
 
         Raises:
-            ConversationNotFound: there is no such version, or retention deleted segments of it.
+            ConversationNotFound: there is no such version, or its segments were deleted.
         """
         self._runtime.check_open()
         require_count(version=version, optional=True)
@@ -301,13 +300,13 @@ class Conversation:
     async def context_at(
         self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
     ) -> Context:
-        """Return the context as it was while *version* of the log was the newest.
+        """Return the context as it was while *version* was the newest in the log.
 
-        The raw tail ends where the tape ended when the next version was written. Its time is that
-        of its newest message; nothing is recalled or changed.
+        The raw tail ends where the tape ended when the next version was written, and the context's
+        time is that of its newest message. Nothing is recalled or changed.
 
         Raises:
-            ConversationNotFound: there is no such version, or retention deleted segments of it.
+            ConversationNotFound: there is no such version, or its segments were deleted.
             ContextOverflow: the system text leaves no room for messages, or the newest message
                 cannot be shortened enough.
         """
@@ -320,7 +319,7 @@ class Conversation:
         return await self._reader.render(snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:
-        """Return the memory in a few numbers: state, size and version of its notes."""
+        """Return a summary of this memory: its state, and the size and version of its notes."""
         state = await self.state()
         segments = await self._store.segments(self.ref, live=False)
         observations = [segment for segment in segments if segment.generation == 0]
@@ -387,13 +386,13 @@ class Conversation:
             priority: only notes of this priority.
             role: only messages of this role.
             conversation: search another conversation of the same user instead of this one.
-            unseen: leave out what comes from messages that the next prompt has word for word: those
-                of the last context of this conversation, and those appended since.
+            unseen: leave out hits from messages that the next prompt shows word for word: those of
+                this conversation's last context, and those appended since.
 
         Raises:
             ConversationNotFound: this user has no such conversation.
-            InvalidPolicy: a filter has a value that it cannot have.
-            InvalidArgument: another value is not of its type.
+            InvalidPolicy: a filter has an impossible value.
+            InvalidArgument: another argument has a wrong type.
         """
         self._runtime.check_open()
         require_text(query=query)
@@ -419,7 +418,7 @@ class Conversation:
         limit: int | None = None,
         max_tokens: int | None = None,
     ) -> tuple[Message, ...]:
-        """Return the messages that a segment covers: those after the seq *after*, for paging.
+        """Return the messages that a segment covers; for the next page, pass the last seq as *after*.
 
         Raises:
             ConversationNotFound: this conversation has no such segment.
@@ -431,8 +430,8 @@ class Conversation:
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
             raise ConversationNotFound(
-                f"conversation {self.id!r} has no segment {segment_id!r}: take an id of its live "
-                "segments or of an earlier version"
+                f"conversation {self.id!r} has no segment {segment_id!r}: use the id of a live "
+                "segment, or of one from an earlier version"
             )
         start = max(after, segment.first_seq - 1)
         length = segment.last_seq - start
@@ -444,16 +443,16 @@ class Conversation:
         )
 
     async def flush(self, *, everything: bool = False, retry: bool = False) -> MemoryState:
-        """Wait until no background work is due, or all of it is waiting after a failure.
+        """Wait until no background work is due, apart from steps that wait after a failure.
 
         Args:
             everything: also do work that is not due yet: observe all messages, extract facts.
-            retry: retry failed steps at once, however long the wait would be, and messages that
-                were left without notes because every try failed.
+            retry: retry failed steps at once, including messages left without notes after too many
+                failures.
 
         Raises:
             Closed: the memory was closed meanwhile.
-            StoreError: the database failed, such as one that is open for reading only.
+            StoreError: the database failed, or is open read-only.
         """
         require_one_of(bool, everything=everything, retry=retry)
         await self._require_ours()
@@ -463,12 +462,11 @@ class Conversation:
         return await self.state()
 
     async def end(self) -> MemoryState:
-        """Close the conversation's accounts; it may still go on.
+        """Observe all messages, and extract facts about the user for later conversations.
 
-        All of it is observed, and facts about its user are kept for later conversations. Where the
-        policy says `reflect_at_end`, its notes are condensed to one reflection. With the setting
-        `blocks_directory` its notes are exported there too, and pruned; that reflection also goes to
-        the blocks of all conversations.
+        The conversation may still go on afterwards. With the policy `reflect_at_end`, its notes are
+        condensed to one reflection. With the setting `blocks_directory`, its notes are exported to
+        that directory and pruned; the reflection also goes to the blocks of all conversations.
         """
         self._runtime.check_writable()
         await self._require_ours()
@@ -485,7 +483,7 @@ class Conversation:
         return await self.state()
 
     async def export_blocks(self, store: BlockStore) -> int:
-        """Append the live segments that *store* does not have yet, and return their number.
+        """Append the live segments that *store* lacks, and return their number.
 
         Raises:
             StoreUnavailable: a file cannot be written.
@@ -494,7 +492,7 @@ class Conversation:
         return await self._export(store, await self._segments())
 
     async def import_blocks(self, store: BlockStore) -> ImportReport:
-        """Make observations of the blocks of this conversation whose messages are on the tape.
+        """Import this conversation's blocks as observations, if their messages are on the tape.
 
         Existing observations are not replaced; the report lists the skipped blocks and why.
 
@@ -506,15 +504,15 @@ class Conversation:
         return await import_blocks(store, self.ref, self._runtime.segment_writer)
 
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
-        """Count a model call that was made for this conversation; a `Chat` does it by itself.
+        """Add a model call for this conversation to the ledger; a `Chat` does this by itself.
 
-        Never waits: it is written to the ledger in the background. A missing price is taken from
-        the installed list.
+        Returns at once; the ledger is written in the background. A missing cost is calculated from
+        the installed price list.
 
         Args:
             usage: the usage that the provider reported.
             estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
-                of a call without tools; it corrects later counts (`memory.calibration`).
+                for a call without tools; it corrects later counts (`memory.calibration`).
         """
         self._runtime.check_writable()
         require_one_of(Usage, usage=usage)
@@ -525,12 +523,12 @@ class Conversation:
         self._runtime.ledger.record(mine)
 
     async def usage(self) -> tuple[UsageTotal, ...]:
-        """Return tokens and prices of this conversation's model calls, by purpose and model."""
+        """Return tokens and cost of this conversation's model calls, by purpose and model."""
         await self._require_ours()
         return await self._runtime.ledger.usage(conversation=self.ref)
 
     async def budget(self) -> tuple[BudgetState, ...]:
-        """Return the spending of each budget that applies to this conversation."""
+        """Return the state of each budget that applies to this conversation."""
         user = (await self.state()).user
         return await self._runtime.budgets.states(self.ref, user or self.user)
 
@@ -541,36 +539,38 @@ class Conversation:
         query: str | None = None,
         everywhere: bool = False,
     ) -> Receipt:
-        """Erase messages, facts of the user, and all that was made from them; return a receipt.
+        """Erase messages, facts of the user, and everything derived from them; return a receipt.
 
-        A message keeps its place on the tape, with role, time and a salted hash. Notes that covered
-        it are made anew from the rest: at once by the embedded observer, and again by another one if
-        it is configured. When it returns, no byte of the text is left in the database's files.
+        A message leaves a tombstone on the tape, with role, time and a salted hash. Notes that
+        covered it are remade from the other messages: at once by the embedded observer, and later by
+        the configured one. When this returns, no byte of the text is left in the database's files.
 
         Args:
             message_ids: the messages to forget.
             facts: ids of facts of the conversation's user to forget.
-            query: what is to be forgotten, in words. Nothing is erased yet: the receipt, with
-                `erased=False`, names the candidates, for a person to choose from.
-            everywhere: look for the query in all conversations of the user; messages are then
-                forgotten in the conversation that the receipt names with each.
+            query: a description of what to forget. Nothing is erased yet: the receipt lists
+                candidates for a person to choose from, with `erased=False`.
+            everywhere: search all conversations of the user for *query*. Forget the messages in the
+                conversation that the receipt names for each.
 
         Raises:
-            InvalidArgument: there is no such message or fact, or nothing is named.
-            StoreUnavailable: another process kept a file in use; what was named is erased from the
-                memory, and its bytes by the next call.
+            InvalidArgument: a message or fact does not exist, or nothing is named.
+            StoreUnavailable: another process kept a file in use. The text is erased from the memory
+                already; repeat the call to erase its bytes.
         """
         require_texts(message_ids=message_ids, facts=facts)
         require_text(query=query, optional=True)
         if query is None and not (message_ids or facts):
-            raise InvalidArgument("nothing is named: give ids of messages, facts= or query=")
+            raise InvalidArgument(
+                "forget() got nothing to forget: pass message ids, facts= or query="
+            )
         if query is not None and (message_ids or facts or not query.strip()):
             raise InvalidArgument(
-                f"query={query!r:.80} only finds candidates: give it words, and no ids beside it"
+                f"query={query!r:.80} only finds candidates: use a text with words, without ids"
             )
         if everywhere and query is None:
             raise InvalidArgument(
-                "everywhere=True goes with query= alone: forget messages in their own conversation"
+                "everywhere=True needs query=: forget messages by id in their own conversation"
             )
         owner = await self.owner()
         if query is None:
@@ -599,27 +599,27 @@ class Conversation:
         last_seq: int,
         version: TapeVersion | None = None,
     ) -> MemoryState:
-        """Start another conversation with the messages up to *last_seq* and the notes of them.
+        """Start another conversation with the messages up to *last_seq*, and their notes.
 
         Nothing is observed again, and forgotten messages stay forgotten. Returns the state of the
-        fork; `sibling` is its handle.
+        fork; get its handle from `sibling`.
 
         Args:
             id: the new conversation, of the same tenant and user.
-            last_seq: the last message that both have.
-            version: the `tape_version` that this conversation must still have.
+            last_seq: the last message that both share.
+            version: fail unless this conversation still has this `tape_version`.
 
         Raises:
             InvalidArgument: there is no such message.
-            ConversationGrown: the new conversation has messages already.
-            ConversationErased: the tape is another than *version*.
-            WrongUser: the conversation is another user's.
+            ConversationGrown: the new conversation already has messages.
+            ConversationErased: the tape no longer has *version*.
+            WrongUser: the conversation belongs to another user.
         """
         require_count(last_seq=last_seq)
         require_one_of(TapeVersion, version=version, optional=True)
         ref = self.sibling(id).ref
         forked = None
-        while forked is None:  # as long as the source changes in between
+        while forked is None:  # the source changed in between
             state = await self.state()
             if version not in (None, state.tape_version):
                 raise ConversationErased(self.id)
@@ -630,28 +630,26 @@ class Conversation:
                 )
             forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
             if forked is None and await self._store.state(ref) is not None:
-                raise ConversationGrown(
-                    f"conversation {id!r} has messages already: take another id"
-                )
+                raise ConversationGrown(f"conversation {id!r} already has messages: use another id")
         self._runtime.engine.signal(ref)
         if self._runtime.indexer is not None:
             self._runtime.indexer.signal()
         return forked
 
     async def delete(self) -> Receipt | None:
-        """Erase messages, notes, log, facts and exported blocks, also of work in progress.
+        """Erase messages, notes, log, facts and exported blocks, and discard work in progress.
 
-        When it returns, no byte of their text is left in the database's files. Model calls stay in
-        the ledger, under their user, and no longer name it. Returns a receipt, or None if there is
-        no such conversation.
+        When this returns, no byte of the text is left in the database's files. Model calls stay in
+        the ledger under their user, without the conversation's name. Returns a receipt, or None if
+        the conversation does not exist.
 
         Raises:
-            StoreUnavailable: another process reads the files, which still have the text: call again.
+            StoreUnavailable: another process kept a file in use, which still has the text: call again.
         """
         return await delete_conversation(self._runtime, self.ref, await self.owner())
 
     def _in_timezone(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the messages with times in the conversation's time zone, if it has one."""
+        """Return the messages with times in the handle's time zone, if it has one."""
         if (zone := self._timezone) is None:
             return messages
         now = self.clock.now()
@@ -662,11 +660,11 @@ class Conversation:
             )
         except OverflowError as error:
             raise InvalidMessage(
-                f"a created_at is out of the years 1 to 9999 in the time zone {zone}: use another time"
+                f"a created_at is outside of the years 1 to 9999 in time zone {zone}: use another time"
             ) from error
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages with the missing call ids of tool results."""
+        """Return the messages with missing call ids of tool results filled in."""
         if not has_nameless(messages):
             return messages
         last = (await self.state()).last_seq
@@ -678,7 +676,7 @@ class Conversation:
     async def _count_tokens(
         self, messages: Sequence[Message], sizes: Sequence[int]
     ) -> list[Message]:
-        """Return the messages with their tokens, counted in a thread if long."""
+        """Return the messages with token counts, made in a thread if they are long."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
         for message, size in zip(messages, sizes, strict=True):
             is_long = size > LONG_MESSAGE
@@ -695,7 +693,7 @@ class Conversation:
         return await export_segments(blocks, segments, source=self._store, ref=self.ref, tier=tier)
 
     async def _segments(self, after: int = 0, limit: int | None = None) -> tuple[Segment, ...]:
-        """Return the live segments that begin above *after*."""
+        """Return the live segments that begin after the seq *after*."""
         require_count(after=after)
         require_count(limit=limit, optional=True)
         await self._require_ours()
@@ -707,7 +705,7 @@ class Conversation:
         await self.state()
 
     async def _search_scope(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
-        """Return the scope of a recall: this conversation or another one, and the user's facts."""
+        """Return the scope of a recall: the conversation to search, and the owner of the facts."""
         owner = await self.owner()
         if conversation is None or conversation == self.id:
             return self.ref, owner
@@ -715,7 +713,7 @@ class Conversation:
         other = await self._store.state(ref)
         if owner is None or other is None or other.user != owner.user:
             raise ConversationNotFound(
-                f"the user of {self.id!r} has no conversation {conversation!r}: recall names "
-                "another conversation of the same user"
+                f"the user of {self.id!r} has no conversation {conversation!r}: name one of the "
+                "same user"
             )
         return ref, owner

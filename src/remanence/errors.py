@@ -4,24 +4,24 @@ RemanenceError
 ├── InvalidMessage            a message that is not allowed on a tape (also a ValueError)
 │   └── MalformedTranscript   a transcript line that is not a message
 ├── WrongUser                 the conversation belongs to another user
-├── ConversationErased        the conversation was deleted, or made to forget, meanwhile
-├── DuplicateMessage          an id that is taken by another message
+├── ConversationErased        messages were deleted or forgotten meanwhile
+├── DuplicateMessage          an id is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
 │   └── InvalidSetting        one setting with an impossible value
-├── InvalidArgument           a value that a method cannot take (also a TypeError and a ValueError)
-│   └── ConversationGrown     the conversation has messages that it was not to have
+├── InvalidArgument           an argument that a method does not accept (also a TypeError and a ValueError)
+│   └── ConversationGrown     the conversation has more messages than expected
 ├── NotOpen                   Memory.open(...) was not awaited or entered (also an AttributeError)
 ├── ContextOverflow           system text and newest message exceed the model's window
 ├── ConversationNotFound      (also a LookupError)
 ├── TurnTaken                 another turn of the conversation is in progress
-├── StoreError                the database refused
+├── StoreError                the database failed
 │   ├── StoreUnavailable      it cannot be opened or written: no directory, read-only, full, locked
-│   ├── NotADatabase          the file is something else, or encrypted
-│   └── NewerSchema           it was written by a later remanence
-├── ObservationRejected       an observer's answer was not fit to be kept
-├── ObservationSkipped        an observation or reflection was left out on purpose
+│   ├── NotADatabase          the file is not a database, or encrypted
+│   └── NewerSchema           a later version of remanence migrated it
+├── ObservationRejected       an observer's answer was unusable
+├── ObservationSkipped        an observation or reflection was skipped on purpose
 ├── ModelError                a model call failed
-├── ServiceError              the service cannot be reached, or refused a request of its client
+├── ServiceError              the service cannot be reached, or refused a client's request
 ├── MissingExtra              an optional package is not installed (also an ImportError)
 └── Closed                    the memory was closed
 """
@@ -34,11 +34,11 @@ class RemanenceError(Exception):
 
 
 class InvalidMessage(RemanenceError, ValueError):
-    """A message that is not allowed on a tape; nothing was written."""
+    """A message that a tape does not accept; nothing was written."""
 
 
 class MalformedTranscript(InvalidMessage):
-    """A transcript has a line that is not a message; the text names the line."""
+    """A line of a transcript is not a message; the error names the line."""
 
 
 class DuplicateMessage(RemanenceError):
@@ -50,7 +50,7 @@ class InvalidPolicy(RemanenceError, ValueError):
 
 
 class InvalidSetting(InvalidPolicy):
-    """A setting with an impossible value; `name` is its field, and `remedy` says what to write."""
+    """A setting with an impossible value; `name` is its field, `remedy` how to fix it."""
 
     def __init__(self, name: str, value: object, remedy: str) -> None:
         super().__init__(f"{name}={value!r} is impossible: {remedy}")
@@ -59,11 +59,11 @@ class InvalidSetting(InvalidPolicy):
 
 
 class InvalidArgument(RemanenceError, TypeError, ValueError):
-    """A value that a method does not accept; nothing was read or written."""
+    """An argument that a method does not accept; nothing was read or written."""
 
 
 class ConversationGrown(InvalidArgument):
-    """A conversation has messages that it was not to have; nothing was written."""
+    """A conversation has more messages than the caller expected; nothing was written."""
 
 
 class NotOpen(RemanenceError, AttributeError):
@@ -83,16 +83,16 @@ class TurnTaken(RemanenceError):
 
 
 class ConversationErased(RemanenceError):
-    """A conversation was deleted, or made to forget, since it was read; nothing was written."""
+    """Messages were deleted or forgotten since the conversation was read; nothing was written."""
 
     def __init__(self, conversation: str) -> None:
         super().__init__(
-            f"conversation {conversation!r} was deleted, or made to forget, meanwhile: read it again"
+            f"messages of conversation {conversation!r} were deleted or forgotten meanwhile: read it again"
         )
 
 
 class WrongUser(RemanenceError):
-    """A conversation belongs to another user, who is not named; nothing was written or shown."""
+    """A conversation belongs to another user, whom the error does not name; nothing was written."""
 
     def __init__(self, conversation: str, *, user: str | None) -> None:
         whom = "a handle that names no user" if user is None else f"user {user!r}"
@@ -103,9 +103,9 @@ class WrongUser(RemanenceError):
 
 
 class StoreError(RemanenceError):
-    """The database refused; what was asked for was not written.
+    """The database failed; nothing was written.
 
-    `public` is the text for clients of a service: it names no path, host or user of the server.
+    `public` is the text for clients of a service, without paths, hosts or users of the server.
     """
 
     _public: str | None = None
@@ -132,7 +132,7 @@ class NewerSchema(StoreError):
 
 
 class ObservationRejected(RemanenceError):
-    """An observer's or reflector's answer was not fit to be kept; `reason` is a short code."""
+    """The answer of an observer or reflector was unusable; `reason` is a short code."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -140,9 +140,9 @@ class ObservationRejected(RemanenceError):
 
 
 class ObservationSkipped(RemanenceError):
-    """An observation or reflection was left out on purpose: no failure, but looked at again later.
+    """An observation or reflection was skipped on purpose; it is tried again later.
 
-    `reason` is a short code; `until` is when another look makes sense, if that is known.
+    `reason` is a short code; `until` is the earliest useful time for that, if known.
     """
 
     def __init__(self, reason: str, message: str, *, until: datetime | None = None) -> None:
@@ -155,7 +155,7 @@ class ModelError(RemanenceError):
     """A model call failed.
 
     `reason` is a short code such as `auth`, `rate_limit`, `overloaded`, `too_long`, `refused` or
-    `connection`; `retry_after_seconds` is what the provider asked for.
+    `connection`; `retry_after_seconds` is the delay that the provider asked for.
     """
 
     def __init__(
@@ -167,9 +167,9 @@ class ModelError(RemanenceError):
 
 
 class ServiceError(RemanenceError):
-    """The service cannot be reached, or refused a request for a reason of its own.
+    """The service cannot be reached, or refused a request.
 
-    `status` is that of its answer, None without one; `code` is a short code such as `no_key`.
+    `status` is the HTTP status, None without a response; `code` is a short code such as `no_key`.
     """
 
     def __init__(
@@ -194,4 +194,4 @@ class MissingExtra(RemanenceError, ImportError):
 
 
 class Closed(RemanenceError):
-    """The memory was closed; open it again to go on."""
+    """The memory was closed; open it again to continue."""

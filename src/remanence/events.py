@@ -1,4 +1,4 @@
-"""Events of an open memory: followed as they are committed, or delivered to a consumer."""
+"""Following events of an open memory as they are committed, and delivering them to consumers."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from remanence.runtime import Runtime
 from remanence.types import Event, EventType
 
 POLL_SECONDS: Final = 0.5
-"""The longest time from a commit until a follower sees its event."""
+"""The longest delay between a commit and its event reaching a follower."""
 
 _FIRST_POLL_SECONDS: Final = 0.05
 _PAGE: Final = 200
@@ -25,7 +25,7 @@ async def follow(
     conversation: str | None,
     types: Sequence[EventType],
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events above *after*, or from now on, and wait for more; raise `Closed` at the end."""
+    """Yield events above *after*, by default new ones, as they come; raise `Closed` on closing."""
     pause_seconds = _FIRST_POLL_SECONDS
     while True:
         runtime.check_open()
@@ -45,10 +45,10 @@ async def follow(
 async def deliver(
     runtime: Runtime, consumer: str, send: Callable[[Event], Awaitable[None]]
 ) -> None:
-    """Call *send* with each event that *consumer* has not got, of all tenants, until cancelled.
+    """Call *send* with each undelivered event of all tenants, until cancelled.
 
-    An event whose call raises is sent again after a pause that grows up to a minute; later ones of
-    its tenant wait.
+    If *send* raises, the event is sent again after a growing pause of up to a minute, while later
+    events of its tenant wait.
     """
     store, name, now = runtime.store, f"delivery to {consumer}", asyncio.get_running_loop().time
     reading, sending, ends = Pauses(), defaultdict[str, Pauses](Pauses), dict[str, float]()

@@ -1,4 +1,4 @@
-"""Files that survive a crash and that only their owner reads, named after what a user chose."""
+"""Crash-safe files that only their owner can read, with safe names for arbitrary strings."""
 
 import asyncio
 import hashlib
@@ -27,15 +27,15 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 UNFINISHED = ".new"
-"""End of the name of a file that `write_whole` has not finished."""
+"""Suffix of a file that `write_whole` has not finished."""
 
 
 def in_thread(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """Make an async method of one that reads or writes files.
+    """Turn a method that reads or writes files into an async one that runs in a thread.
 
-    It raises `StoreUnavailable` for an `OSError`; the message calls the files `str(self)`.
+    An `OSError` becomes `StoreUnavailable`, whose message describes the files by `str(self)`.
     """
 
     @wraps(method)
@@ -53,11 +53,11 @@ def in_thread(
 
 
 def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
-    """A file name for *name*: another for each other name, and never a path.
+    """Return a unique file name for *name*, which is never a path.
 
-    What is not a lower-case letter, digit, `_` or `-` is written as `%` and its bytes, capitals
-    too: some file systems take `Ana` and `ana` for one file. Names in *taken* and those of devices
-    are avoided; a long name ends in its hash.
+    Everything but lower-case letters, digits, `_` and `-` is percent-encoded, including capitals,
+    as some file systems treat `Ana` and `ana` as one file. Names in *taken* and of devices are
+    avoided; a long name ends in its hash.
     """
     if not name:
         raise ValueError("name='' is not a name: use at least one character")
@@ -74,7 +74,7 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory, and those above it, for their owner alone; one that is there stays."""
+    """Create a directory and its parents, accessible to their owner only, unless they exist."""
     if not directory.is_dir():
         make_directory(directory.parent)
         directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
@@ -82,9 +82,9 @@ def make_directory(directory: Path) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line to a file, on the disk when this returns.
+    """Append a line to a file, synced to disk when this returns.
 
-    The rest of an interrupted write at the end becomes a line of its own.
+    The remains of an interrupted write become a separate line.
     """
     is_new = not path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
@@ -102,7 +102,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by *content* atomically, on the disk when this returns."""
+    """Replace a file's content atomically, synced to disk when this returns."""
     temporary = path.with_name(path.name + UNFINISHED)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
@@ -114,16 +114,16 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Rename a file, on the disk when this returns."""
+    """Rename a file, synced to disk when this returns."""
     path.replace(target)
     _sync_directory(target.parent)
     _sync_directory(path.parent)
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file a second name, on the disk when this returns; *target* replaces no file.
+    """Create a hard link to a file, synced to disk when this returns.
 
-    Where the file system knows no second names, the file is renamed.
+    Renames the file instead if the file system has no hard links.
 
     Raises:
         FileExistsError: *target* exists.
@@ -140,7 +140,7 @@ def link(path: Path, target: Path) -> None:
 
 
 class Lock:
-    """An exclusive lock on files, across processes; the end of a process releases it, too."""
+    """An exclusive lock across processes, which also ends with its process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -178,7 +178,7 @@ def _is_file_at(path: Path, descriptor: int) -> bool:
 
 
 def remove(path: Path) -> bool:
-    """Delete a file, for good when this returns; false if there is none."""
+    """Delete a file, synced to disk when this returns; false if it does not exist."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -188,7 +188,7 @@ def remove(path: Path) -> bool:
 
 
 def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # a directory cannot be opened there, and its entries are journaled
+    if os.name == "nt":  # directories cannot be opened, and their entries are journaled
         return
     descriptor = os.open(directory, os.O_RDONLY)
     try:

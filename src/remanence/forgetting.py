@@ -1,4 +1,4 @@
-"""Forgetting across the parts of an open memory: tape, vectors elsewhere, blocks, daily notes."""
+"""Forgetting across the parts of an open memory: tape, external vectors, blocks, daily notes."""
 
 import re
 import secrets
@@ -17,8 +17,8 @@ from remanence.types.receipt import chain, digest
 
 PAGE = 500
 MIN_TRACE = 8
-"""Characters of a text that is looked for in files of people: shorter ones are everywhere."""
-_NUMBER = re.compile(r"\d[\d ./()-]+\d")  # of several groups, such as of a phone
+"""Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
+_NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -40,7 +40,7 @@ async def forget_messages(
     """Forget messages of a conversation, and facts of its user.
 
     Raises:
-        InvalidArgument: there is no such message or fact.
+        InvalidArgument: a message or fact does not exist.
     """
     wanted = set(message_ids)
     named = [message async for message in read_tape(runtime, ref) if message.id in wanted]
@@ -51,8 +51,8 @@ async def forget_messages(
     if unknown:
         await runtime.store.scrub(if_due=True)
         raise InvalidArgument(
-            f"conversation {ref.id!r} and its user have no {min(unknown)!r}: name the ids of "
-            "messages, and those of facts as facts=[...]"
+            f"conversation {ref.id!r} and its user have no {min(unknown)!r}: pass ids of its "
+            "messages, and ids of facts as facts=[...]"
         )
     messages = [message for message in named if message.kind != "forgotten"]
     runtime.live_prompts.forget(ref)
@@ -72,10 +72,12 @@ async def forget_messages(
     await _forget_vectors(runtime, owner, erasure.facts)
     files: tuple[str, ...] = ()
     if (blocks := runtime.blocks(ref.tenant)) is not None:
-        places = {message.seq for message in named}  # forgotten too: a file may have failed then
+        places = {message.seq for message in named}  # forgotten ones, too: a file may have failed
         files = await blocks.forget(ref.id, places, erasure.segments)
     still_in: tuple[str, ...] = ()
-    if owner is not None and runtime.daily is not None:  # files of people, which are left alone
+    if (
+        owner is not None and runtime.daily is not None
+    ):  # files that users edit are reported, not changed
         gone = [*map(everything_in, messages), *(f.summary for f in known if f.id in erasure.facts)]
         values = [literal.text for text in gone for literal in find_literals(text)]
         values += [number for text in gone for number in _NUMBER.findall(text)]
@@ -109,10 +111,10 @@ async def find_mentions(
     query: str,
     hits: Sequence[Hit],
 ) -> Receipt:
-    """Return the messages and facts that *query* may mean, and erase nothing.
+    """Return the messages and facts that *query* may refer to; erases nothing.
 
-    These are those of *hits*, and all that have the words of the query as they are, in whatever form
-    of Unicode; a fact also has those of its repetitions.
+    Includes all *hits*, and everything that contains the query literally, in any Unicode form; the
+    words of a fact include those of its repetitions.
     """
     words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
@@ -139,7 +141,7 @@ async def find_mentions(
 
 
 async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: BlockStore) -> None:
-    """Remove blocks that a call of `forget` left when its process was killed."""
+    """Remove blocks left behind by a `forget` call whose process was killed."""
     state = await runtime.store.state(ref)
     if state is None or not state.erasures:
         return
@@ -152,7 +154,7 @@ async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: Bloc
 async def delete_conversation(
     runtime: Runtime, ref: ConversationRef, owner: Owner | None
 ) -> Receipt | None:
-    """Erase a conversation with its notes, facts and blocks; None if there is none."""
+    """Erase a conversation with its notes, facts and blocks; None if it does not exist."""
     runtime.live_prompts.forget(ref)
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
@@ -170,7 +172,7 @@ async def delete_conversation(
     receipt = erasure.finish()
     if not receipt.erased:
         return None
-    if runtime.indexer is not None:  # other facts may be current now
+    if runtime.indexer is not None:  # older facts may have become current
         runtime.indexer.signal()
     return receipt
 
@@ -178,7 +180,7 @@ async def delete_conversation(
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger."""
     erasure = _Erasure(runtime, owner)
-    if runtime.daily is not None:  # first: a consolidation under way still saves facts
+    if runtime.daily is not None:  # first, as a consolidation in progress still saves facts
         erasure.add(files=await runtime.daily.forget(owner))
     await runtime.ledger.settle()
     async for ref in conversations_of(runtime, owner):
@@ -187,7 +189,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         runtime.live_prompts.forget(ref)
     facts = await runtime.store.facts(owner, history=True)
     erasure.add(facts=[fact.id for fact in facts])
-    # Before and after: if a file cannot be written, all is repeated, and it may grow meanwhile.
+    # Before and after: a failure here leaves the call repeatable, and files may grow meanwhile.
     await _forget_outside(runtime, owner, erasure)
     await runtime.store.forget_user(owner)
     await _forget_outside(runtime, owner, erasure)
@@ -196,7 +198,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
 
 
 async def _forget_outside(runtime: Runtime, owner: Owner, erasure: "_Erasure") -> None:
-    """Erase what is kept of a user outside of the database."""
+    """Erase a user's data outside of the database."""
     await _forget_vectors(runtime, owner, erasure.receipt.facts)
     if (blocks := runtime.blocks(owner.tenant)) is not None:
         for name in erasure.receipt.conversations:
@@ -207,7 +209,7 @@ async def _forget_outside(runtime: Runtime, owner: Owner, erasure: "_Erasure") -
 class _Erasure:
     """The receipt of an erasure in several steps.
 
-    One that fails goes on where it is repeated: its receipt then has all, though most is gone.
+    If a step fails, a repeated call continues the same receipt, so that it lists everything.
     """
 
     def __init__(
@@ -234,10 +236,10 @@ class _Erasure:
 
 
 async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Sequence[str]) -> None:
-    """Erase vectors of facts that are kept elsewhere.
+    """Erase facts from an external vector store.
 
-    It is called before the facts are erased, so that a call that fails can be repeated, and again
-    after that, as the indexer may have put one there meanwhile.
+    Called before the facts are erased, so that a failed call can be repeated, and again afterwards,
+    as the indexer may have added vectors meanwhile.
     """
     if owner and fact_ids and runtime.fact_vectors is not None:
         await runtime.fact_vectors.forget(owner, fact_ids)
@@ -256,7 +258,7 @@ async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[Conv
 async def _read_forgotten(
     runtime: Runtime, ref: ConversationRef, salt: str
 ) -> tuple[ForgottenMessage, ...]:
-    """Return the place of each message that is to be erased."""
+    """Return the location of each message to be erased."""
     return tuple(
         [
             _forgotten(ref, message, salt)

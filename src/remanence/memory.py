@@ -1,4 +1,4 @@
-"""The facade: a memory, and its opening."""
+"""The facade: `Memory`."""
 
 import importlib
 from collections.abc import (
@@ -78,7 +78,7 @@ T_co = TypeVar("T_co", bound="Memory", covariant=True)
 class Memory:
     """A durable memory for conversations; open it with `async with Memory.open(url)`.
 
-    Belongs to the event loop that opened it. Does not close objects that are passed in.
+    It belongs to the event loop that opened it, and does not close objects passed in.
     """
 
     def __init__(self, runtime: Runtime, *, opened: AsyncExitStack | None = None) -> None:
@@ -117,7 +117,7 @@ class Memory:
         read_only: bool = False,
         all_users: bool = False,
     ) -> "Opening[Self]":
-        """Open the tape at *url*, creating it where needed, and start the background work.
+        """Open the tape at *url*, creating it if needed, and start the background work.
 
         Write `async with Memory.open(...) as memory`; or `memory = await Memory.open(...)`, and
         `await memory.close()` at the end.
@@ -128,34 +128,33 @@ class Memory:
             observer: makes notes from messages: an `Observer`, or a model to ask, such as
                 `anthropic:claude-haiku-4-5`; by default *model*, else the embedded observer.
             reflector: condenses notes: a `Reflector` or a model, with the same defaults.
-            model: what observer, reflector and extractor ask where they name no model of their
-                own: a name, an async function from a request to a text, or several, tried in order.
-            extractor: makes facts that outlive a conversation: a `FactExtractor` or a model, with
+            model: the default model of observer, reflector and extractor: a name, an async function
+                from a request to a text, or a list of them, tried in order.
+            extractor: extracts facts that outlive a conversation: a `FactExtractor` or a model, with
                 the same defaults.
-            embedder: makes vectors, so that recall also finds what says the same in other words: a
-                name such as `openai:text-embedding-3-small`, a function from texts to vectors,
-                which runs in a thread unless it is async, or an `Embedder`; by default words alone are searched.
-            fact_vectors: keeps the vectors of facts elsewhere, such as
+            embedder: makes vectors, so that recall also matches by meaning: a name such as
+                `openai:text-embedding-3-small`, a function from texts to vectors, which runs in a
+                thread unless it is async, or an `Embedder`; by default only words are searched.
+            fact_vectors: stores the vectors of facts elsewhere, such as
                 `remanence.recall.qdrant.QdrantFactVectors`; by default they are in the database.
-            settings: by default `Settings()`, which reads neither the environment nor a file; or
-                the path of a file to read, which may also be a `lango.json`, a zora configuration,
-                or one with the names of `MEMORY_CONFIG`. Variables of the environment, such as
-                `REMANENCE_URL`, come before what the file says.
+            settings: a `Settings`, or the path of a settings file, which may also be a `lango.json`,
+                a zora configuration, or one with the names of `MEMORY_CONFIG`. Environment variables
+                such as `REMANENCE_URL` override the file. By default `Settings()`, which reads
+                neither the environment nor a file.
             clock: the source of time and ids.
-            model_options: how models are called that are given by name or as functions; by
-                default each call is made once, as a failed step is tried again later anyway.
-            budgets: what observers, reflectors and extractors may spend; by default those of
+            model_options: how to call models given by name or as functions; by default without
+                retries, as failed steps are tried again later anyway.
+            budgets: spending limits of observers, reflectors and extractors; by default those of
                 *settings*.
-            hooks: what is called before and after each observation and reflection.
-            read_only: only look at a memory that exists: nothing is done in the background, and what
-                would change the database, daily notes or blocks raises `StoreUnavailable`. Copies
-                and exports may be made.
-            all_users: whether a handle that names no user may read and change the conversations of
-                every user, as tools of an administrator need it; by default it may not.
+            hooks: called before and after each observation and reflection.
+            read_only: open an existing memory without background work. Whatever would change the
+                database, daily notes or blocks raises `StoreUnavailable`; backups and exports work.
+            all_users: whether a handle without a user may read and change the conversations of every
+                user, as an administrator's tools must; by default it may not.
 
         Raises:
             InvalidPolicy: the settings contradict one another.
-            StoreError: the database cannot be opened; the message names cause and remedy.
+            StoreError: the database cannot be opened; the message names the cause and the remedy.
         """
         settings = _read_settings(settings)
         if read_only:
@@ -206,8 +205,8 @@ class Memory:
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
 
-        `async with` does this by itself. Closing twice does nothing, nor does closing in a process
-        that was forked since: the memory is its parent's.
+        `async with` does this by itself. Closing again does nothing, nor does closing in a forked
+        child, as the memory belongs to the parent process.
         """
         if self._runtime.process.is_this:
             await self._opened.aclose()
@@ -220,12 +219,11 @@ class Memory:
         tenant: str = "default",
         timezone: tzinfo | None = None,
     ) -> Conversation:
-        """Return the conversation *id* of a tenant; its first message creates it.
+        """Return a handle of the conversation *id*; the first message creates the conversation.
 
-        It belongs to the first *user* that is named, and refuses handles that name another user or
-        none. Appended messages get the UTC offset of *timezone*, by which their "today" is
-        reckoned; by default it is that of their own `created_at`, and of the clock if they have
-        none.
+        A conversation belongs to the first *user* named for it, and refuses handles with another
+        user or none. Appended messages get the UTC offset of *timezone*, which defines their
+        "today"; by default that of their `created_at`, or else of the clock.
         """
         require_one_of(tzinfo, timezone=timezone, optional=True)
         require_name("conversation id", id)
@@ -237,7 +235,10 @@ class Memory:
     async def conversations(
         self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
     ) -> tuple[MemoryState, ...]:
-        """Return the states of up to *limit* conversations by (tenant, id); page with *after*."""
+        """Return the states of up to *limit* conversations, in order of (tenant, id).
+
+        For the next page, pass the last (tenant, id) as *after*.
+        """
         self._runtime.check_open()
         require_count(limit=limit)
         require_text(tenant=tenant, optional=True)
@@ -258,10 +259,9 @@ class Memory:
     ) -> tuple[Hit, ...]:
         """Return what matches *query* in all conversations of a user, best first, with sources.
 
-        As `conversation.recall`, over the conversations of exactly this tenant and user, and the
-        user's facts; each hit names its conversation. Words are searched once for every 128
-        conversations, and vectors once: the time grows with the matches and vectors of the user,
-        not with those of others.
+        Like `conversation.recall`, but over all conversations of this tenant and user, and the
+        user's facts; each hit names its conversation. The time grows with the matches and vectors
+        of this user only: there is one word search per 128 conversations, and one vector search.
 
         Args:
             query: words to search for; with an embedder it also matches by meaning.
@@ -274,9 +274,9 @@ class Memory:
             kind: only notes, messages or facts.
 
         Raises:
-            InvalidPolicy: a filter has a value that it cannot have.
+            InvalidPolicy: a filter has an impossible value.
             InvalidMessage: the tenant or the user is not a name.
-            InvalidArgument: another value is not of its type.
+            InvalidArgument: another argument has a wrong type.
         """
         self._runtime.check_open()
         require_text(query=query)
@@ -296,11 +296,11 @@ class Memory:
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """Return tokens and prices of model calls, by purpose and model.
+        """Return tokens and cost of model calls, by purpose and model.
 
         Args:
-            tenant: only calls of this tenant; with a *conversation* by default `default`.
-            conversation: only calls for this id; calls of a deleted conversation do not name it.
+            tenant: only calls of this tenant; with *conversation*, `default` by default.
+            conversation: only calls for this id; a deleted conversation's calls no longer name it.
             user: only calls for conversations of this user.
             since: only calls from this time on.
         """
@@ -314,11 +314,11 @@ class Memory:
 
     @property
     def calibration(self) -> Mapping[str, float]:
-        """Factors from our token counts to those that providers report, by model.
+        """Ratios of the token counts that providers report to our own, by model.
 
-        Learned from the calls of this memory while it is open. The tokens of a context for a model
-        with more than 1.0 are multiplied by it before they are compared with `max_context_tokens`.
-        Counts of messages do not change.
+        Learned from this memory's calls while it is open. If a model's factor is above 1.0, the
+        tokens of a context are multiplied by it before they are compared with `max_context_tokens`.
+        The counts of messages do not change.
         """
         return self._runtime.calibrator.factors
 
@@ -334,13 +334,13 @@ class Memory:
                     conversation=None,
                     level="error",
                     what=f"conversations cannot be read: {type(error).__name__}: {error}",
-                    remedy="restore a backup that was made before the damage",
+                    remedy="restore a backup from before the damage",
                 )
             )
         return tuple(problems)
 
     async def size(self) -> DatabaseSize:
-        """Return the tables that grow, and what the rules of retention would delete of them.
+        """Return the sizes of the tables that grow, and what retention would delete from them.
 
         Reads the whole database.
         """
@@ -348,7 +348,7 @@ class Memory:
         return await self._runtime.pruner.measure()
 
     async def _diagnose(self) -> AsyncIterator[Problem]:
-        """Yield what is failing, stuck or overdue by this memory's policy."""
+        """Yield what is failing, stuck or overdue under this memory's policy."""
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
@@ -365,9 +365,9 @@ class Memory:
     async def unready(self) -> tuple[Unready, ...]:
         """Return the reasons why this memory is not ready; empty if it is.
 
-        Cheap enough for a probe every few seconds, while `check` reads everything. Background work
-        counts only if this memory does it, or shares it as jobs (`engine="procrastinate"`): not with
-        `workers=0` alone or a disabled policy.
+        Cheap enough for a probe every few seconds, unlike `check`, which reads everything. Background
+        work counts only if this memory does it or shares it as jobs (`engine="procrastinate"`), and
+        the policy is enabled.
         """
         self._runtime.check_open()
         settings = self._runtime.settings
@@ -375,21 +375,20 @@ class Memory:
         return await find_unready(self._store, clock=self.clock, works=works)
 
     async def backlog(self) -> Backlog:
-        """Return the background work that is due now; cheap enough for a probe, as `unready` is."""
+        """Return the background work that is due now; as cheap as `unready`."""
         self._runtime.check_open()
         return await self._store.backlog(now=self.clock.now(), limit=BACKLOG_LIMIT)
 
     async def forget_user(self, user: str, *, tenant: str = "default") -> Receipt:
         """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger.
 
-        When it returns, no byte of them is left in the database's files. Of a user of whom there
-        was no conversation, fact or file the receipt is empty, with `erased=False`; a name in the
-        ledger or in events is erased all the same.
+        When it returns, no byte of them is left in the database's files. If the user had no
+        conversation, fact or file, the receipt is empty with `erased=False`; the name is erased
+        from the ledger and events all the same.
 
         Raises:
-            StoreUnavailable: another process kept a file in use; the user is erased from the
-                memory, and the bytes by the next call. While the memory is open, that has the whole
-                receipt.
+            StoreUnavailable: another process kept a file in use. The user is erased from the memory
+                already; repeat the call to erase the bytes, and to get the whole receipt.
         """
         self._runtime.check_open()
         self._runtime.check_writable()
@@ -398,10 +397,10 @@ class Memory:
         return await forget_user(self._runtime, Owner(tenant, user))
 
     def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
-        """Yield everything kept of a user, a line of JSON each.
+        """Yield everything stored about a user, as lines of JSON.
 
-        `line` in each says what it is: `user`, `conversation`, `message`, `segment`, `fact`,
-        `repetition`, `usage` or `daily_notes`; the other keys are the fields of that value.
+        The key `line` names the kind of value: `user`, `conversation`, `message`, `segment`, `fact`,
+        `repetition`, `usage` or `daily_notes`; the other keys are its fields.
         """
         self._runtime.check_open()
         require_name("user", user)
@@ -419,10 +418,10 @@ class Memory:
         """Yield a tenant's events in order, and wait for more; raises `Closed` with the memory.
 
         Args:
-            after: the id of the last event that was seen, 0 for all that are kept; by default only
-                events from the first step of the iteration on, as with an id beyond the newest.
+            after: the id of the last event seen, or 0 for all stored events; by default, or with an
+                id beyond the newest, only events from the start of the iteration on.
             tenant: whose events.
-            conversation: only events of this id.
+            conversation: only events of the conversation with this id.
             types: only these types; by default all.
         """
         self._check_events(after, tenant, conversation, types)
@@ -439,8 +438,8 @@ class Memory:
     ) -> EventPage:
         """Return up to *limit* events, as for `events`, and the `after` of the next page.
 
-        Without *after* there are none, and the page is that of the newest event. Of each tenant at
-        least the newest 100,000 events are kept.
+        Without *after* there are no events, only the position of the newest one. At least the newest
+        100,000 events of each tenant are kept.
         """
         self._check_events(after, tenant, conversation, types)
         require_count(limit=limit)
@@ -451,10 +450,10 @@ class Memory:
     async def deliver_events(self, consumer: str, send: Callable[[Event], Awaitable[None]]) -> None:
         """Call *send* with each event of all tenants, in order for each tenant, until cancelled.
 
-        Every event is sent at least once: one whose call raises is sent again, at growing
-        intervals, while later ones of its tenant wait. The database keeps how far the *consumer* of
-        this name has got, also over a restart; a new one begins with the oldest event that is kept.
-        One that falls behind the newest 100,000 events of a tenant may miss those before.
+        Every event is sent at least once. If *send* raises, the event is sent again at growing
+        intervals, while later events of its tenant wait. The database stores the position of each
+        *consumer* by name, across restarts; a new consumer begins with the oldest stored event. A
+        consumer more than 100,000 events of a tenant behind may miss some.
 
         Raises:
             Closed: the memory was closed.
@@ -479,17 +478,17 @@ class Memory:
         require_choices(EVENT_TYPES, types=types)
 
     async def backup(self, path: str | Path) -> None:
-        """Copy the database to a new file, as of one instant, while everybody reads and writes.
+        """Copy a consistent snapshot of the database to a new file, without blocking its users.
 
         Raises:
-            InvalidArgument: the memory is not in a database file that can be copied.
-            StoreUnavailable: the file exists, or cannot be written.
+            InvalidArgument: the memory is not in a SQLite file.
+            StoreUnavailable: *path* exists or cannot be written.
         """
         self._runtime.check_open()
         require_path(path=path)
         if not isinstance(self._store, BackupStore):
             raise InvalidArgument(
-                "this memory is in no database file: copy it with the tools of its database"
+                "this memory is not in a SQLite file: use the backup tools of its database"
             )
         await self._store.backup(str(path))
 
@@ -508,17 +507,17 @@ class Memory:
     async def consolidate(
         self, *, user: str | None = None, tenant: str | None = None
     ) -> tuple[Consolidation, ...]:
-        """Summarise old daily notes into `MEMORY.md`, extract their facts, archive them.
+        """Summarise old daily notes into `MEMORY.md`, extract their facts, and archive them.
 
-        An open memory does this by itself once a day. Safe to repeat and to interrupt.
+        An open memory does this by itself once a day. It may be repeated or interrupted safely.
 
         Args:
-            user: whose notes, of *tenant* (`default`); by default those of everybody.
-            tenant: without a user: only its users.
+            user: only the notes of this user of *tenant* (by default `default`).
+            tenant: without *user*, only the notes of this tenant's users.
 
         Raises:
-            InvalidPolicy: the setting `daily_directory` is missing, or holds days of no user.
-            ObservationRejected, ModelError: a summary could not be made; that day's file stays.
+            InvalidPolicy: `daily_directory` is not set, or has notes that belong to no user.
+            ObservationRejected, ModelError: a summary failed; that day's file stays.
             StoreUnavailable: a file cannot be read or written.
         """
         for label, name in (("user", user), ("tenant", tenant)):
@@ -536,9 +535,9 @@ class Memory:
         self._runtime.check_writable()
         if self._runtime.daily is None:
             raise InvalidPolicy(
-                "daily_directory=None has no daily notes: name a directory of yours, as in "
+                "daily_directory=None: there are no daily notes without a directory; set one with "
                 'Memory.open(settings=Settings(daily_directory="notes")), in a settings file, or '
-                "for a command by REMANENCE_DAILY_DIRECTORY"
+                "by REMANENCE_DAILY_DIRECTORY"
             )
         return self._runtime.daily
 
@@ -588,8 +587,8 @@ def _require_parts(
     is_plain = all(callable(method) and not is_async(method) for method in methods)
     if isinstance(clock, type) or not is_plain:
         raise InvalidArgument(
-            f"clock={clock!r:.80} is impossible: use a Clock, with plain methods now() and new_id(kind), such as "
-            "remanence.clock.SystemClock()"
+            f"clock={clock!r:.80} is impossible: use a Clock with the sync methods now() and "
+            "new_id(kind), such as remanence.clock.SystemClock()"
         )
     require_one_of(ModelOptions, model_options=model_options, optional=True)
     require_one_of(Hooks, hooks=hooks, optional=True)

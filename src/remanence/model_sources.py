@@ -1,4 +1,4 @@
-"""Observers, reflectors and fact extractors from their sources, metered, within limits and budgets."""
+"""Observers, reflectors and extractors made from the arguments of `Memory.open`."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,11 +41,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverFactory:
-    """Makes the observer, the reflector and the extractor of a memory.
+    """Makes the observer, reflector and extractor of a memory, with metering, limits and budgets.
 
-    Each comes from its own source, or else from *model*, or else is the embedded one; no model is
-    opened for one that is never used. The embedded ones run by *compute*. Models report the usage of each call to `record`, and of each
-    answer also to `compare`, with the estimate of `count`; neither blocks nor raises.
+    Each is made from its own source, or else from `model`, or else is the embedded one, which runs
+    in `compute`; models are opened only if they are used. The usage of each call goes to `record`,
+    and that of each answer also to `compare`, with the estimate of `count`; neither blocks nor
+    raises.
     """
 
     policy: Policy
@@ -64,8 +65,8 @@ class ObserverFactory:
         """Return the observer for *source*.
 
         Raises:
-            InvalidPolicy: it cannot observe in the policy's `observer_mode`.
-            ModelError: its model cannot be opened.
+            InvalidPolicy: the observer does not support the policy's `observer_mode`.
+            ModelError: the model cannot be opened.
         """
         own = source or self.settings.observer_model
         chosen = own or self.model
@@ -90,7 +91,7 @@ class ObserverFactory:
         return Budgeted(observer, self._stand_in(ExtractiveObserver), self.budgets)
 
     async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
-        """Return the reflector for *source*; errors as above."""
+        """Return the reflector for *source*; errors as for `observer`."""
         own = source or self.settings.reflector_model
         chosen = own or self.model
         if chosen is None or not self._reflects:
@@ -106,7 +107,7 @@ class ObserverFactory:
         return Budgeted(reflector, self._stand_in(ExtractiveReflector), self.budgets)
 
     async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
-        """Return the extractor for *source*; errors as above."""
+        """Return the extractor for *source*; errors as for `observer`."""
         chosen = source or self.model
         if chosen is None or not self._reflects:
             return ExtractiveFacts(self.compute)
@@ -117,19 +118,19 @@ class ObserverFactory:
             extractor = await self._ask(ModelFacts, chosen, self._shared_key(source))
         if not self.budgets or isinstance(extractor, ExtractiveFacts):
             return extractor
-        # Without budget facts wait: those of another extractor would bear this one's name.
+        # Over budget, facts wait: an embedded stand-in would store facts under this extractor's name.
         return Budgeted(extractor, None, self.budgets)
 
     @property
     def _reflects(self) -> bool:
-        """Return whether notes are reflected: daily notes are, also by a disabled policy."""
+        """Return whether notes are reflected; daily notes are, even under a disabled policy."""
         return self.policy.enabled or self.settings.daily_directory is not None
 
     def _shared_key(self, own: object) -> str | None:
         return None if own else self.settings.model_key_variable
 
     def _meter(self, writer: T) -> T:
-        """Return an observer, reflector or extractor of the caller, its model metered if it has one."""
+        """Return the caller's observer, reflector or extractor, with its model, if any, metered."""
         return (
             writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelCaller) else writer
         )
@@ -164,7 +165,7 @@ class ObserverFactory:
         self.record(usage)
         answered = usage.outcome in ("ok", "cut_off")
         if answered and request.live is None and not usage.estimated:
-            # A request of an observer is long: counting it must not block the event loop.
+            # An observer's request is long, and counting it would block the event loop.
             texts = (request.stable, request.prompt)
             tokens = await asyncio.to_thread(lambda: sum(map(self.count, texts)))
             self.compare(usage, tokens)

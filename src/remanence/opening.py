@@ -1,4 +1,4 @@
-"""Assembly of a memory: every part is made once, from the arguments of `Memory.open`."""
+"""Assembly of a memory from the arguments of `Memory.open`."""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -46,8 +46,8 @@ TRIED_ONCE = ModelOptions(attempts=1)
 class EngineFactory(Protocol):
     """Makes the engine of a memory; `LocalEngine` is one.
 
-    The engine runs steps of *reconciler*, at most *workers* at a time in this process, and calls
-    *progressed* after each that made something.
+    The engine runs the reconciler's steps, at most *workers* at a time in this process, and calls
+    *progressed* after each step that changed something.
     """
 
     def __call__(
@@ -59,16 +59,15 @@ def choose_engine(settings: Settings, url: str) -> EngineFactory:
     """Return the engine that *settings* name, for the database at *url*.
 
     Raises:
-        InvalidPolicy: it needs another database.
-        MissingExtra: it needs a package.
+        InvalidPolicy: the engine needs another database.
+        MissingExtra: the engine needs a package that is not installed.
     """
     if settings.engine == "local":
         return LocalEngine
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidPolicy(
-            f"the engine {settings.engine!r} needs a PostgreSQL database, and "
-            f"{mask_password(url)!r} is another one: name one such as "
-            "postgresql://user@host/database"
+            f"engine={settings.engine!r} needs a PostgreSQL database, but the URL is "
+            f"{mask_password(url)!r}: use one such as postgresql://user@host/database"
         )
     try:
         module = importlib.import_module("remanence.engine.procrastinate")
@@ -143,7 +142,7 @@ async def assemble(
         store=store, policy=policy, extractor=await factory.extractor(extractor), clock=clock
     )
     vectors = open_embedder(embedder, connections=connections) if embedder is not None else None
-    indexer = None  # a memory for reading searches the vectors that exist
+    indexer = None  # a read-only memory searches existing vectors
     if vectors is not None and not read_only:
         indexer = VectorIndexer(
             store, vectors, policy, fact_vectors, clock=clock, keep=pruner.rules.vectors

@@ -1,4 +1,4 @@
-"""Long computations in slices, so that they do not block an event loop."""
+"""Running long computations in slices, so that they do not block the event loop."""
 
 import asyncio
 import threading
@@ -9,15 +9,15 @@ from typing import Final, TypeVar
 _R = TypeVar("_R")
 _T = TypeVar("_T")
 _SLICE_SECONDS = 0.001
-_REST_SECONDS = 0.001
-"""Seconds of sleep, as a mere yield is not enough: a store's thread needs the interpreter several
-times for one job, and gets it only every 5 ms from a loop that never sleeps."""
-_MOST_RESTS = 10
-"""Consecutive rests at most while calls are always waiting, so that background work advances."""
+_SLEEP_SECONDS = 0.001
+"""A real sleep, as `sleep(0)` is not enough: a store's thread needs the GIL several times per job,
+and gets it only every 5 ms from a loop that never sleeps."""
+_MAX_SLEEPS = 10
+"""Limit of consecutive sleeps while foreground calls keep coming, so that background work advances."""
 
 
 class _Foreground(threading.local):
-    """A context that may be entered many times; counts its entries on the loop of each thread."""
+    """A reentrant context that counts its entries per thread, and so per event loop."""
 
     calls = 0
 
@@ -29,27 +29,27 @@ class _Foreground(threading.local):
 
 
 FOREGROUND: Final = _Foreground()
-"""Blocks in this context have priority over sliced computations on the same event loop."""
+"""Code in this context has priority over sliced computations on the same event loop."""
 
 
 class Pacer:
-    """Paces a loop: a pause returns at once unless a slice of time has passed."""
+    """Paces a loop: `pause` returns at once unless a time slice has passed."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     def is_due(self) -> bool:
-        """Return whether a slice of time has passed since the last pause."""
+        """Return whether a time slice has passed since the last pause."""
         return time.perf_counter() - self._began > _SLICE_SECONDS
 
     async def pause(self) -> None:
         """Let other tasks run if a pause is due, and longer for foreground calls."""
         if self.is_due():
-            await asyncio.sleep(_REST_SECONDS)
-            for _ in range(_MOST_RESTS):
+            await asyncio.sleep(_SLEEP_SECONDS)
+            for _ in range(_MAX_SLEEPS):
                 if not FOREGROUND.calls:
                     break
-                await asyncio.sleep(_REST_SECONDS)
+                await asyncio.sleep(_SLEEP_SECONDS)
             self._began = time.perf_counter()
 
 
@@ -64,7 +64,7 @@ def at_once(steps: Generator[None, None, _T]) -> _T:
 
 
 async def compute_in_slices(steps: Callable[[_R], Generator[None, None, _T]], request: _R) -> _T:
-    """Compute in this process by a function that yields between small steps; others run there."""
+    """Run a stepwise computation on this event loop, letting other tasks run between slices."""
     pacer, computation = Pacer(), steps(request)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A thread with an event loop, and awaited methods that run in it for callers without one."""
+"""A thread with an event loop that runs async methods for blocking callers."""
 
 import asyncio
 import functools
@@ -17,14 +17,14 @@ A = TypeVar("A")
 
 
 class Portal:
-    """One thread with an event loop, in which one resource is open. Safe to call from any thread.
+    """A thread with an event loop and one open resource. Safe to call from any thread.
 
     The resource is opened and closed in the same task, and the thread has ended when `close`
-    returns. A program that ends without `close` does not wait for the thread.
+    returns. It is a daemon thread: a program may exit without `close`.
     """
 
     def __init__(self, closed: str = "this is closed: open it again") -> None:
-        """Raise `Closed` with the text *closed* where it is used after its end."""
+        """Use *closed* as the text of the `Closed` error that later calls raise."""
         self._closed = closed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: Future[None] = Future()
@@ -73,7 +73,7 @@ class Portal:
                 consumer = threading.get_ident()
                 yield item
         except GeneratorExit:
-            # A garbage collection may run this in a thread for which the closing would wait.
+            # Garbage collection may run this in the very thread that closing would wait for.
             was_left = threading.get_ident() == consumer
         finally:
             loop = self._loop if self._process.is_this else None
@@ -86,7 +86,7 @@ class Portal:
     def close(self) -> None:
         """Close the resource, wait until the thread has ended, and raise any error of closing.
 
-        Does nothing in a process that was forked since: the resource is its parent's.
+        Does nothing in a forked child, as the resource belongs to the parent process.
         """
         if not self._process.is_this:
             return
@@ -118,13 +118,13 @@ class Portal:
                 return
             opened.set_result(value)
             await asyncio.wrap_future(self._closing)
-            # Interrupted work may still have to use the resource, such as to keep what was said.
+            # Interrupted work may still need the resource, for example to store an answer.
             if interrupted := [task for task in asyncio.all_tasks() if task.cancelling()]:
                 await asyncio.wait(interrupted)
 
 
 class Handle(Generic[A]):
-    """An object of the awaited API, and the portal that runs its methods."""
+    """An object of the async API, and the portal that runs its methods."""
 
     def __init__(self, awaited: A, portal: Portal) -> None:
         self._awaited = awaited
@@ -134,7 +134,7 @@ class Handle(Generic[A]):
 def blocking(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],  # as asyncio's
 ) -> Callable[Concatenate[Handle[A], P], T]:
-    """Return a method with the parameters and the help of *method* that waits for its result."""
+    """Return a blocking version of *method*, with its signature and docstring."""
 
     @functools.wraps(method)
     def call(self: Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -146,7 +146,7 @@ def blocking(
 def iterating(
     method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Handle[A], P], Iterator[T]]:
-    """Return a method with the parameters and the help of *method* that yields its items."""
+    """Return a blocking version of the async generator *method*, with its signature and docstring."""
 
     @functools.wraps(method)
     def iterate(self: Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:

@@ -68,11 +68,11 @@ class LivePrompt(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveRequest:
-    """Messages to be observed: a contiguous range that separates no tool call from its result.
+    """Messages to observe: a contiguous range that keeps tool calls and their results together.
 
-    `known` are the newest notes made before. The rendered notes should have at most
-    `target_tokens`, as counted by `count_tokens` in `note_format`. `live` is the newest prompt of the
-    conversation, where observers shall go on from it.
+    `known` are the newest existing notes. Notes rendered in `note_format` should have at most
+    `target_tokens`, as counted by `count_tokens`. `live` is the newest prompt of the conversation, if
+    observers are to continue it.
     """
 
     conversation: ConversationRef
@@ -88,7 +88,7 @@ class ObserveRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectRequest:
-    """Adjacent segments to be condensed into one of `generation`, of at most `target_tokens`."""
+    """Adjacent segments to condense into one of `generation`, with at most `target_tokens`."""
 
     conversation: ConversationRef
     segments: tuple[Segment, ...]
@@ -104,8 +104,9 @@ class ReflectRequest:
 class Observer(Protocol):
     """Makes notes from messages. Called concurrently for different conversations.
 
-    Any exception counts as a failed try: nothing is written and the call is repeated later. An
-    observer with `max_source_tokens` gets at most that many tokens at a time, heads included.
+    Any exception counts as a failed attempt: nothing is written, and the call is repeated later. An
+    observer with an attribute `max_source_tokens` gets at most that many tokens per call, including
+    message heads.
     """
 
     async def observe(self, request: ObserveRequest) -> Draft: ...
@@ -113,18 +114,18 @@ class Observer(Protocol):
 
 @runtime_checkable
 class Reflector(Protocol):
-    """Condenses segments. Called concurrently for different conversations; errors as above."""
+    """Condenses segments. Called concurrently for different conversations; errors as for `Observer`."""
 
     async def reflect(self, request: ReflectRequest) -> Draft: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractRequest:
-    """A stretch of a conversation from which facts about its user are to be kept.
+    """A stretch of a conversation to extract facts about its user from.
 
-    `messages` are what may be observed of it, and `notes` what was noted of them. `known` are facts
-    of that user that hold already, the last written first. `before` are messages in front of the
-    stretch, such as the question that it begins to answer; they make no facts of their own.
+    `messages` are its observable messages, and `notes` their notes. `known` are the user's current
+    facts, newest first. `before` are messages in front of the stretch, such as the question that it
+    begins to answer; no facts are made of them.
     """
 
     conversation: ConversationRef
@@ -138,7 +139,7 @@ class ExtractRequest:
 
 @runtime_checkable
 class FactExtractor(Protocol):
-    """Makes facts that outlive a conversation. Called concurrently; errors as for `Observer`."""
+    """Extracts facts that outlive a conversation. Called concurrently; errors as for `Observer`."""
 
     @property
     def name(self) -> str: ...
@@ -149,11 +150,11 @@ class FactExtractor(Protocol):
 Request = TypeVar("Request", ObserveRequest, ReflectRequest, ExtractRequest)
 Result = TypeVar("Result")
 Steps: TypeAlias = Callable[[Request], Generator[None, None, Result]]
-"""A function that yields between small steps on a request."""
+"""A computation on a request that yields between small steps."""
 
 
 class Compute(Protocol):
-    """Runs the steps of a request, and returns their result."""
+    """Runs a stepwise computation to its end, and returns the result."""
 
     async def __call__(self, steps: Steps[Request, Result], request: Request, /) -> Result: ...
 
@@ -163,8 +164,8 @@ class ModelRequest:
     """One call of a language model, without tools.
 
     `stable` comes first and is the same in many calls, so that it can be cached; `prompt` is
-    specific to this call. With `live` both follow that prompt, whose prefix the provider has
-    cached. `begun` marks the later calls of a piece of work, such as a repair, which no limit defers.
+    specific to this call. With `live`, both follow that prompt, whose prefix the provider has
+    cached. `begun` marks follow-up calls, such as a repair, which are not deferred by a rate limit.
     """
 
     stable: str
@@ -179,7 +180,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A model's text; `complete` is false where it was cut off at the output limit."""
+    """A model's text; `complete` is false if it was cut off at the output limit."""
 
     text: str
     complete: bool
@@ -191,8 +192,8 @@ class Model(Protocol):
     """A language model. Called concurrently.
 
     Raises:
-        ModelError: the call failed; its `reason` is a short code and `retry_after_seconds` what
-            the provider asked for. Its message never contains keys.
+        ModelError: the call failed; `reason` is a short code, and `retry_after_seconds` the delay
+            that the provider asked for. The message never contains keys.
     """
 
     @property
@@ -203,10 +204,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Makes vectors of texts, all of one length. Called concurrently.
+    """Makes vectors of texts, all of the same length. Called concurrently.
 
-    `name` identifies its vectors; `dimensions` is their length, if known.
-    Any exception counts as a failed try: words alone are searched, and vectors are made later.
+    `name` identifies its vectors; `dimensions` is their length, if known. After an exception, only
+    words are searched, and vectors are made later.
     """
 
     @property
@@ -221,11 +222,11 @@ class Embedder(Protocol):
 class FactVectors(Protocol):
     """Stores vectors of facts instead of the store. Called concurrently.
 
-    The store is authoritative: ids that it does not know are skipped and forgotten here.
+    The store is authoritative: ids that it does not know are skipped in results, and erased here.
     """
 
     async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Keep the vectors of one owner's facts, by their ids."""
+        """Store vectors of one owner's facts, by fact id."""
 
     async def nearest(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
@@ -233,14 +234,14 @@ class FactVectors(Protocol):
         """Return ids of the owner's facts, nearest first."""
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        """Erase the vectors of facts, of every model."""
+        """Erase the vectors of facts, from all models."""
 
 
 EVERYTHING = RecallFilter()
 
 
 class Tape(Protocol):
-    """The messages of conversations, and where each conversation stands."""
+    """The messages and the state of each conversation."""
 
     async def append(
         self,
@@ -253,77 +254,76 @@ class Tape(Protocol):
         after: MemoryState | None = None,
         as_one: bool = False,
     ) -> Appended:
-        """Put messages at the end of the tape, all or none; durable when it returns.
+        """Append messages to the tape, all or none; they are durable when this returns.
 
-        They come back with seq, id and created_at, and with the state after them. The conversation
-        is created on first use, and belongs to the first user that is named: what stands on it
-        before gives no facts. A message whose id is on the tape with equal content is returned as
-        it stands there.
+        Returns the messages with seq, id and created_at, and the new state. The conversation is
+        created on first use, and belongs to the first user named; messages from before that yield
+        no facts. A message whose id is already on the tape with equal content is returned as stored.
 
         Raises:
-            DuplicateMessage: an id is taken by another message; or *as_one* is set, and some of the
-                messages are on the tape and others are not.
-            InvalidMessage: a tool result answers no call of this tape.
-            TurnTaken: *turn* is named and does not own the conversation's turn.
-            ConversationErased: the tape was deleted, or made to forget, since the state *after*.
-            ConversationGrown: it does not end where that state does.
-            WrongUser: the conversation belongs to a user, and *user* is another one, or none
-                without *any_user*.
+            DuplicateMessage: an id is taken by another message; or, with *as_one*, only some of the
+                messages are already on the tape.
+            InvalidMessage: a tool result answers no call on this tape.
+            TurnTaken: *turn* is given and does not own the conversation's turn.
+            ConversationErased: messages were deleted or forgotten since the state *after*.
+            ConversationGrown: the tape does not end where the state *after* does.
+            WrongUser: the conversation belongs to another user than *user*. Without a *user*, any
+                owner is allowed only with *any_user*.
             StoreUnavailable: nothing was written.
         """
 
     async def state(self, ref: ConversationRef) -> MemoryState | None: ...
 
     async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-        """Return state, live segments and the newest messages of the raw tail in one read.
+        """Return the state, live segments and the end of the raw tail in one consistent read.
 
-        The tail is cut at its old end as soon as it holds more than *tail_tokens*, of which each
-        message counts for at most a quarter; its newest message is always there.
+        The tail has as many of the newest messages as fit *tail_tokens*, and at least one. Each
+        message counts for at most a quarter of *tail_tokens*.
         """
 
     async def messages(
         self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
     ) -> tuple[Message, ...]:
-        """Messages with a seq above *after*, in order; at least one where there is any."""
+        """Return messages with a seq above *after*, in order; at least one if there is any."""
 
     async def conversations(
         self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
     ) -> tuple[MemoryState, ...]:
-        """States in order of (tenant, id), for paging."""
+        """Return states in order of (tenant, id), for paging."""
 
     async def fork(
         self, state: MemoryState, ref: ConversationRef, *, last_seq: int, at: datetime
     ) -> MemoryState | None:
         """Create the conversation *ref*, of the same user, with the messages up to *last_seq*.
 
-        They keep ids, times and tokens, and forgotten ones stay tombstones. The notes of them are
-        taken over, so that nothing is observed again, and no facts are extracted again. None, and
-        nothing written, where *ref* has messages already, or the source was deleted, given its
-        user, or made to forget since *state* was read.
-
-        Raises:
-            StoreError: *last_seq* is not on the tape, or *ref* is of another tenant.
-        """
-
-    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
-        """Put tombstones on the tape, erase segments and facts, and write the segments made anew.
-
-        Words and vectors of all of them go too, texts of errors, repetitions of facts from the
-        messages, and all repetitions of named facts. The earliest repetition of another erased fact
-        takes its place, unless it is older than a fact which that superseded. Facts that erased
-        ones superseded hold again; of those with the same words, the newest. Work on the
-        conversation, and on others of its user if facts went, that began before writes nothing. None, and nothing written, where the memory has changed
+        Messages keep their ids, times and tokens; tombstones stay tombstones. Notes are copied, so
+        that nothing is observed and no facts are extracted again. Returns None and writes nothing
+        if *ref* already has messages, or if the source was deleted, erased from or given its user
         since *state* was read.
 
         Raises:
-            StoreError: the live segments would not cover the tape as before.
+            StoreError: *last_seq* is not on the tape, or *ref* belongs to another tenant.
+        """
+
+    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
+        """Write tombstones and remade segments, and erase the old segments and facts.
+
+        Their indexed words and vectors are erased, too, as are error texts, repetitions of facts
+        from the messages, and all repetitions of facts named by the caller. Any other erased fact is
+        replaced by its earliest repetition, unless that is older than a fact it superseded. Facts
+        superseded by an erased fact become current again; of those with the same words, the newest.
+        Work in progress on the conversation, and on the user's others if facts were erased, is
+        voided. Returns None and writes nothing if the memory has changed since *state* was read.
+
+        Raises:
+            StoreError: the live segments would no longer cover the tape.
         """
 
     async def delete(self, ref: ConversationRef) -> bool:
-        """Erase a conversation and all that was made from it, facts too; false if there is none.
+        """Erase a conversation and everything derived from it, including facts; false if there is none.
 
-        Repetitions take the place of facts as in `forget`.
-        Its model calls stay in the ledger, under their user, and no longer name it.
+        Repetitions replace erased facts as in `forget`. Model calls stay in the ledger under their
+        user, without the conversation's name.
         """
 
     async def forget_user(self, owner: Owner) -> None:
@@ -331,15 +331,15 @@ class Tape(Protocol):
 
 
 class Segments(Protocol):
-    """The notes of conversations: observations, reflections, and which of them are active."""
+    """Observations and reflections, and the cursors that they move."""
 
     async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
-        """The live segments in order of the tape, or all, oldest version first."""
+        """Return the live segments in tape order, or all segments, oldest version first."""
 
     async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None: ...
 
     async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
-        """Add an observation and move `observed_seq` to its end, if it still ends before it."""
+        """Add an observation and move `observed_seq` to its end, if it still follows the cursor."""
 
     async def replace_observation(
         self, state: MemoryState, segment: Segment, replaced: str
@@ -347,70 +347,71 @@ class Segments(Protocol):
         """Replace the observation with the id *replaced*, if that is still live.
 
         Raises:
-            StoreError: it covers another range.
+            StoreError: the ranges differ.
         """
 
     async def commit_reflection(
         self, state: MemoryState, segment: Segment, replaced: Sequence[str], *, purge: bool = False
     ) -> MemoryState | None:
-        """Replace segments, if all are still live, and move `reflected_seq` where needed.
+        """Replace segments, if all are still live, and move `reflected_seq` if needed.
 
-        The replaced ones stay readable, unless *purge* deletes them.
+        Replaced segments stay readable unless *purge* is set, which deletes them.
         """
 
     async def activate(
         self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
     ) -> MemoryState | None:
-        """Move `active_seq`, if it is still that of *state*."""
+        """Move `active_seq`, if it still has the value of *state*."""
 
 
 class WorkQueue(Protocol):
-    """Steps that are due: leases, failures, looks and the log of what was done."""
+    """Scheduling of background work: leases, failures, looks and the log."""
 
     async def lease(
         self, state: MemoryState, *, owner: str, now: datetime, until: datetime
     ) -> bool:
-        """Take or prolong the right to work on a conversation; false while another owns it.
+        """Acquire or renew the lease of a conversation; false while another owner has it.
 
-        Another's end beyond *until* comes from a clock that is ahead, and is moved to *until*.
+        If another owner's lease ends after *until*, its clock is ahead, and the end is moved to
+        *until*.
         """
 
     async def release(self, state: MemoryState, *, owner: str) -> None: ...
 
     async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
-        """Keep *failure* as its step's failure, if the cursors are still those of *state*."""
+        """Store *failure* for its step, if the cursors are still those of *state*."""
 
     async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
-        """Let all steps of a conversation be tried at once; None where none had failed."""
+        """Clear a conversation's failures, so that all steps may be retried; None without failures."""
 
     async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
-        """Planned looks in order of time, then of key, for paging; read by an index.
+        """Return scheduled looks in order of time, then key, for paging; uses an index.
 
-        Every change of a conversation's memory plans a look at once, in its own transaction; so
-        does an append that brings the tape above `look_tokens`.
+        Every change of a conversation's memory schedules an immediate look in its own transaction;
+        so does an append that brings the tape above `look_tokens`.
         """
 
     async def backlog(self, *, now: datetime, limit: int) -> Backlog:
-        """The first *limit* looks that are due, also those that are worked on; read by an index."""
+        """Summarise the first *limit* due looks, including those in progress; uses an index."""
 
     async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
-        """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
+        """Schedule the next look: at a time (None: never), or when the tape exceeds *tokens*.
 
-        False, and nothing written, where the conversation has changed since *state* was read.
+        Returns false and writes nothing if the conversation has changed since *state* was read.
         """
 
     async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
-        """Plan a look at every conversation, if the previous rules had another digest."""
+        """Schedule a look at every conversation, if the digest of the rules has changed."""
 
     async def log(
         self, ref: ConversationRef, *, after: int = 0, limit: int | None = None
     ) -> tuple[LogEntry, ...]:
-        """Committed changes with a version above *after*, oldest first."""
+        """Return committed changes with a version above *after*, oldest first."""
 
     async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
-        """The newest entries of all logs for steps that made something or failed, newest first.
+        """Return the newest log entries of completed or failed steps, from all conversations.
 
-        Read by an index.
+        Newest first; uses an index.
         """
 
 
@@ -428,18 +429,18 @@ class TurnLeases(Protocol):
     ) -> datetime | None:
         """Take the turn of a conversation, which need not have messages yet.
 
-        Returns the end of another owner's turn, or None on success. A turn that ends at *dead* is
-        taken over, even if that is in the future. Deleting the conversation ends its turn.
+        Returns None on success, otherwise the end of another owner's turn. A turn that ends at
+        *dead* is taken over even before that time. Deleting the conversation ends its turn.
         """
 
     async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
-        """Prolong a turn; false if it is no longer the owner's."""
+        """Renew a turn; false if *owner* no longer holds it."""
 
     async def end_turn(self, ref: ConversationRef, *, owner: str) -> None: ...
 
 
 class SearchIndex(Protocol):
-    """Search by words over live notes and messages."""
+    """Word search over live notes and messages."""
 
     async def search(
         self,
@@ -449,9 +450,9 @@ class SearchIndex(Protocol):
         limit: int,
         only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
-        """Live notes and raw messages that match *query* and the filter, best first.
+        """Return live notes and raw messages that match *query* and the filter, best first.
 
-        They are those of a conversation, or of all conversations of a user.
+        Searches one conversation, or all conversations of a user.
         """
 
 
@@ -466,52 +467,51 @@ class FactStore(Protocol):
         after: str | None = None,
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """The facts of one owner, the last written first: those that hold, or with *history* all.
+        """Return the current facts of one owner, or with *history* all, last written first.
 
-        With *after* those that follow that fact; none if it is unknown.
+        For paging, only those behind the fact with the id *after*; none if that is unknown.
         """
 
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 
     async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
-        """Facts of the owner that hold and match *query*, best first."""
+        """Return current facts of the owner that match *query*, best first."""
 
     async def repetitions(self, owner: Owner) -> tuple[Repetition, ...]:
-        """All repetitions of the owner's facts, the oldest first."""
+        """Return all repetitions of the owner's facts, oldest first."""
 
     async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
-        """Write new facts of one owner and repetitions, and end what they replace, all or none.
+        """Write new facts and repetitions of one owner, and end the facts they replace, all or none.
 
-        For a fact with the words of an existing one, the existing one is returned, and the new one
-        kept as its repetition. A repetition from the same source, or of a fact that is from no
-        conversation, is not kept. None, and nothing written, if a fact to be replaced has
-        another successor than the new one, if one that is repeated or a successor is gone, or the
-        owner has another newest fact than `changes.newest`.
+        If a current fact has the same words, it is returned and the new one is stored as its
+        repetition. Repetitions from the same source, or of a fact without a conversation, are
+        not stored. Returns None and writes nothing if a replaced fact already has another successor,
+        a repeated fact or a successor is gone, or `changes.newest` is not the owner's newest fact.
         """
 
     async def commit_facts(
         self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
     ) -> MemoryState | None:
-        """The same for facts of a conversation, and move `facts_seq` if it is that of *state*."""
+        """Save facts of a conversation, and move `facts_seq` if it still has the value of *state*."""
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        """Erase a fact, those that it superseded, and all repetitions; false if there is none."""
+        """Erase a fact, the facts it superseded, and all repetitions; false if there is none."""
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
-        """Keep the facts that a conversation's contexts show; false if some may be erased."""
+        """Store the facts that a conversation's contexts show; false if some may have been erased."""
 
 
 class VectorIndex(Protocol):
     """Vectors of messages, notes and facts."""
 
     async def next_vector_task(self, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
-        """Notes and messages that were observed, or facts, that have no vectors of *model* yet.
+        """Return observed messages and notes, or facts, that lack vectors of *model*.
 
-        Messages whose vectors *keep* would delete at *at* are left out.
+        Leaves out messages whose vectors *keep* would delete at *at*.
         """
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
-        """Store the vectors of a task, one per item, skipping items deleted since."""
+        """Store the vectors of a task, one per item, skipping items deleted meanwhile."""
 
     async def nearest(
         self,
@@ -522,12 +522,12 @@ class VectorIndex(Protocol):
         limit: int,
         only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
-        """Live notes and raw messages, as for `search`, by the cosine of their vectors."""
+        """Return live notes and raw messages, as for `search`, by cosine similarity."""
 
     async def nearest_facts(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[Fact, ...]:
-        """Return current facts of the owner by the cosine of their vectors, nearest first."""
+        """Return current facts of the owner by cosine similarity, nearest first."""
 
 
 class UsageLog(Protocol):
@@ -536,8 +536,8 @@ class UsageLog(Protocol):
     async def record_usage(self, usages: Sequence[Usage]) -> None:
         """Add model calls to the ledger, all or none.
 
-        A call for a conversation that is not there (any more) is kept without it; one that names
-        no user is that of the conversation's.
+        A call for a conversation that does not exist (any more) is stored without the conversation.
+        A call without a user is recorded under the conversation's user.
         """
 
     async def usage(
@@ -548,14 +548,14 @@ class UsageLog(Protocol):
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """Return the matching calls, summed by purpose and model, in the order of their names."""
+        """Return totals of the matching calls by purpose and model, sorted by these names."""
 
 
 class EventLog(Protocol):
     """Reports of committed changes, each written in the transaction of its change.
 
-    Of each tenant at least the newest 100,000 are kept. The order of a tenant's ids is that of the
-    commits: an event is never seen before one with a smaller id.
+    At least the newest 100,000 events of each tenant are kept. A tenant's ids follow the order of
+    commits: an event never becomes visible before one with a smaller id.
     """
 
     async def events(
@@ -567,77 +567,77 @@ class EventLog(Protocol):
         conversation: str | None = None,
         types: Sequence[EventType] = (),
     ) -> EventPage:
-        """Return a tenant's events above *after* that match; with None only the newest id."""
+        """Return a tenant's matching events above *after*; with None, only the newest id."""
 
     async def pending_events(
         self, consumer: str, *, limit: int, without: Collection[str] = ()
     ) -> tuple[Event, ...]:
-        """Return up to *limit* events of each tenant that were not delivered to *consumer*.
+        """Return up to *limit* events per tenant that were not delivered to *consumer* yet.
 
-        Of many tenants, those of the first hundred that have such events, *without* some.
+        Covers the first hundred tenants that have such events, except those in *without*.
         """
 
     async def mark_delivered(self, consumer: str, event: Event) -> None:
-        """Keep that an event, and those of its tenant before it, were delivered to *consumer*.
+        """Record that an event and all earlier ones of its tenant were delivered to *consumer*.
 
-        A later event that was delivered already stays so.
+        The position never moves back.
         """
 
     async def record_budget(
         self, ref: ConversationRef, state: BudgetState, *, at: datetime
     ) -> None:
-        """Report that a conversation reached the limit of a budget, if it is still there."""
+        """Write an event that a conversation reached a budget's limit, if it still exists."""
 
 
 class CallLimits(Protocol):
-    """Limits of the calls of models, for all processes on a database."""
+    """Rate limits of model calls, shared by all processes on a database."""
 
     async def take_call(
         self, model: str, *, share: float, begun: bool, waited: bool, now: datetime
     ) -> CallPermit:
-        """Count a call that takes a *share* of what a minute allows, unless it must wait.
+        """Count a call that uses *share* of a minute's allowance, unless it must wait.
 
-        Calls that wait get different times, in the order in which they ask, and one that *waited*
-        goes before those that ask anew. One that goes on with work that was *begun* is counted and
-        never waits. After a pause a call is let in every five seconds, until one gets an answer.
+        Waiting calls get different times, in the order of their requests; a call that *waited* goes
+        before new ones. A call that continues work already *begun* is counted, but never waits.
+        After a pause, one call is let through every five seconds until one is answered.
         """
 
     async def pause_calls(self, model: str, *, until: datetime) -> None:
-        """Let calls of a model wait; a longer pause stays."""
+        """Pause the calls of a model, unless a longer pause is in effect."""
 
     async def resume_calls(self, model: str, *, paused_until: datetime) -> None:
-        """End a pause, unless it was prolonged."""
+        """End a pause, unless it was extended."""
 
     async def paused_models(self, *, now: datetime) -> tuple[ModelPause, ...]:
-        """Return the pauses that last, by model."""
+        """Return the pauses in effect, by model."""
 
 
 class KeyStore(Protocol):
-    """The keys of clients of the service."""
+    """API keys for clients of the service."""
 
     async def save_key(self, key: APIKey) -> None:
         """Add a key."""
 
     async def key(self, key_id: str) -> APIKey | None:
-        """Return the key with an id, also a revoked or expired one."""
+        """Return the key with this id, even if it is revoked or expired."""
 
     async def keys(self) -> tuple[APIKey, ...]:
         """Return all keys, oldest first."""
 
     async def revoke_key(self, key_id: str, *, at: datetime) -> bool:
-        """Revoke a key; return false if there is none that was not revoked."""
+        """Revoke a key; return false if it does not exist or was already revoked."""
 
 
 class PrunedStore(Protocol):
-    """Deletion of rows that rules of retention do not keep.
+    """Deletion of rows by retention rules.
 
-    Live segments, messages and cursors stay as they are, and so does what is younger than a day.
+    Live segments, messages and cursors are never touched, nor are rows younger than a day.
     """
 
     async def prune(
         self, states: Sequence[MemoryState], rules: Retention, *, at: datetime, limit: int
     ) -> Pruned:
-        """Delete at most *limit* rows of each kind of these conversations, oldest first."""
+        """Delete up to *limit* rows of each kind from these conversations, oldest first."""
 
     async def prune_usage(self, rules: Retention, *, at: datetime, limit: int) -> int:
         """Delete at most *limit* model calls from the ledger, oldest first; return their number."""
@@ -645,10 +645,10 @@ class PrunedStore(Protocol):
     async def prunable(
         self, states: Sequence[MemoryState], rules: Retention, *, at: datetime
     ) -> Pruned:
-        """Count what `prune` would delete, had it no limit."""
+        """Count what `prune` would delete without a limit."""
 
     async def prunable_usage(self, rules: Retention, *, at: datetime) -> int:
-        """Count what `prune_usage` would delete, had it no limit."""
+        """Count what `prune_usage` would delete without a limit."""
 
     async def table_sizes(self) -> tuple[TableSize, ...]:
         """Return the sizes of the tables that grow, the largest first; reads the whole database."""
@@ -659,10 +659,10 @@ class BackupStore(Protocol):
     """A store that can copy itself to a file."""
 
     async def backup(self, path: str) -> None:
-        """Copy the database, as of one instant, to a new file at *path*; writes do not wait.
+        """Copy a consistent snapshot of the database to a new file, without blocking writers.
 
         Raises:
-            StoreUnavailable: there is a file already, or it cannot be written; none is left.
+            StoreUnavailable: *path* exists or cannot be written; no partial file is left.
         """
 
 
@@ -683,27 +683,27 @@ class Store(
 ):
     """The durable tape and the data derived from it.
 
-    Each method is one transaction. Safe for concurrent calls from one event loop, and beside
-    other processes on the same database. A `commit_*`, `activate` or `record_failure` whose
-    guard does not hold writes nothing and returns None; so does every call on a conversation
-    that was deleted since *state* was read.
+    Each method is one transaction. Safe for concurrent calls from one event loop, and beside other
+    processes on the same database. A `commit_*`, `activate` or `record_failure` that lost a race
+    writes nothing and returns None; so does every call on a conversation that was deleted since
+    *state* was read.
     """
 
     async def scrub(self, *, if_due: bool = False) -> None:
-        """Remove the bytes of erased rows from all files; none is left when it returns.
+        """Remove all bytes of erased rows from the files.
 
-        With *if_due*, only after an erasure that was not followed by it, or if an earlier call found a
-        file in use. Writes wait meanwhile: it may rewrite the whole database.
+        With *if_due*, only if an erasure has not been scrubbed yet, or an earlier call found a file in
+        use. Blocks writes meanwhile: it may rewrite the whole database.
 
         Raises:
-            StoreUnavailable: another process kept a file in use; call it again later.
+            StoreUnavailable: another process kept a file in use: call again later.
         """
 
     async def check(self) -> tuple[Problem, ...]:
-        """Look for violations of coverage and accounting, and for damage of the database."""
+        """Return violations of coverage and accounting, and damage to the database."""
 
     async def probe(self) -> None:
-        """Write something that is rolled back, unless the store is open for reading only.
+        """Test that the database can be written, unless it is open read-only; leaves no change.
 
         Cheap enough for a probe every few seconds.
 
@@ -715,45 +715,45 @@ class Store(
 
 
 class Engine(Protocol):
-    """Runs the steps that are due for conversations: it observes, reflects and extracts facts.
+    """Runs due steps of conversations: observes, reflects and extracts facts.
 
-    What is due is read from the cursors in the store, so that a lost, doubled or late signal does no
-    harm. Safe for concurrent calls from one event loop, and beside the engines of other processes on
-    the same database: a step is done by one of them. A failed step is recorded in the conversation's
-    state, never raised.
+    Due work is read from the cursors in the store, so lost, doubled or late signals do no harm. Safe
+    for concurrent calls from one event loop, and beside engines of other processes on the same
+    database, one of which does each step. A failed step is recorded in the conversation's state,
+    never raised.
     """
 
     def start(self, background: Background) -> None:
-        """Begin to work, in tasks of *background*; also on what another process left undone."""
+        """Start working in tasks of *background*, also on work that other processes left behind."""
 
     def signal(self, ref: ConversationRef) -> None:
-        """Ask for a look at a conversation; returns at once, and does nothing once closed."""
+        """Request a look at a conversation; returns at once, and does nothing once closed."""
 
     async def settle(
         self, ref: ConversationRef, *, everything: bool = False, retry: bool = False
     ) -> None:
-        """Return when nothing is due for a conversation, or all that is due has to wait.
+        """Wait until nothing is due for a conversation, apart from steps that have to wait.
 
         Does not need `start`, unless other processes do the work. *everything* includes steps that
-        are not due yet; *retry* those that wait after a failure, and messages that were left
-        without notes because every try failed.
+        are not due yet; *retry* includes steps that wait after a failure, and messages left without
+        notes after too many failures.
 
         Raises:
             Closed: the engine is closed, or was closed meanwhile.
-            StoreError: with *retry*, the database refused.
+            StoreError: with *retry*, the database failed.
         """
 
     async def progress(self, ref: ConversationRef) -> None:
-        """Return after the next look at a conversation, whatever its outcome; errors as above."""
+        """Wait for the next look at a conversation, whatever its outcome; errors as for `settle`."""
 
     async def finish(self, ref: ConversationRef) -> None:
-        """Settle everything of a conversation that ends, and condense its notes if the policy does.
+        """Settle everything for a conversation that ends, and condense its notes if the policy asks.
 
-        It may still go on. Errors as above.
+        The conversation may still go on. Errors as for `settle`.
         """
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Accept no new signals, and work off the earlier ones within the time.
+        """Stop accepting signals, and finish queued work within *timeout_seconds*.
 
-        Calls that still wait raise `Closed`.
+        Calls still waiting then raise `Closed`.
         """

@@ -1,4 +1,4 @@
-"""A dict of bounded size, for what a process knows of the conversations that it met last."""
+"""A bounded dict, for per-conversation caches."""
 
 from collections import OrderedDict
 from typing import TypeVar
@@ -8,7 +8,7 @@ V = TypeVar("V")
 
 
 class Recent(OrderedDict[K, V]):
-    """Drops the value that was written longest ago when there are more than *most*.
+    """A dict that drops the least recently written value beyond *most* entries.
 
     Not thread-safe: use it from one event loop or thread.
     """

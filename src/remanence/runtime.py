@@ -67,7 +67,7 @@ class Runtime:
     )
     """Receipts of erasures that failed in a later step, by their subject; of a fact there is none."""
     shown: Recent[ConversationRef, Container[int]] = field(default_factory=lambda: Recent(1_000))
-    """Numbers of the messages in a conversation's next prompt, as far as the last context says."""
+    """For each conversation, the messages in its next prompt, according to its last context."""
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
     process: OwnProcess = field(default_factory=OwnProcess)
@@ -86,20 +86,18 @@ class Runtime:
         )
 
     def check_open(self) -> None:
-        """Raise `Closed` after the memory was closed, and in a process that was forked since."""
+        """Raise `Closed` if the memory was closed, and in a forked child process."""
         self.process.require_this()
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
 
     def check_writable(self) -> None:
-        """Raise `StoreUnavailable` if the memory was opened to be read alone."""
+        """Raise `StoreUnavailable` if the memory was opened read-only."""
         if self.read_only:
-            raise StoreUnavailable(
-                "the memory is open for reading only: open it without read_only=True"
-            )
+            raise StoreUnavailable("the memory is open read-only: open it without read_only=True")
 
     def blocks(self, tenant: str) -> BlockStore | None:
-        """Return the export target for a tenant's notes at the end of a conversation, if any."""
+        """Return the block store to which ending conversations of a tenant are exported, if any."""
         if self.settings.blocks_directory is None:
             return None
         directory = Path(self.settings.blocks_directory).expanduser()
@@ -119,8 +117,8 @@ class Runtime:
             self.background.spawn("daily", self.daily.keep_up)
 
     async def _finish_erasure(self) -> None:
-        """Erase the bytes that a call of `forget` left when its process was killed."""
-        with contextlib.suppress(RemanenceError):  # in use: `check` names it, the next one does it
+        """Erase bytes left behind by a `forget` call whose process was killed."""
+        with contextlib.suppress(RemanenceError):  # a file is in use: `check` reports it
             await self.store.scrub(if_due=True)
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Memory as tools that a model calls, in a chat or in any agent loop.
+"""Memory as tools for a model, in a chat or any agent loop.
 
 ```python
 chat = Chat(conversation, model="anthropic:claude-haiku-4-5", tools=memory_tools(conversation))
@@ -19,7 +19,7 @@ from remanence.errors import InvalidArgument, RemanenceError
 from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
-Arguments: TypeAlias = Mapping[str, Any]  # what a model made of a schema
+Arguments: TypeAlias = Mapping[str, Any]  # as a model filled in the schema
 Handler: TypeAlias = Callable[[Arguments], Awaitable[str]]
 
 MAX_HITS = 20
@@ -35,12 +35,12 @@ _REST = ". Messages that say it stay: find them with a query, and forget them by
 
 
 def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
-    """`memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
+    """Return `memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
 
-    The first three know the facts of the conversation's user, and of nobody else.
+    The first three work on the facts of the conversation's user only.
 
     Raises:
-        TypeError: *conversation* cannot be awaited.
+        TypeError: *conversation* is not async.
     """
     require_conversation(conversation)
     calls = _Calls(conversation)
@@ -154,7 +154,9 @@ class _Calls:
             return self._conversation
         other = self._conversation.sibling(name)
         if await other.owner() != await self._conversation.owner():
-            raise InvalidArgument(f"the user has no conversation {name!r}: take one that was found")
+            raise InvalidArgument(
+                f"the user has no conversation {name!r}: use one from the results"
+            )
         return other
 
     async def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
@@ -187,8 +189,8 @@ class _Calls:
         owner = await self._conversation.owner()
         if owner is None:
             raise InvalidArgument(
-                "this conversation has no user, so nothing is kept beyond it: the program has to name "
-                'one, as in memory.conversation(id, user="ana")'
+                "this conversation has no user to keep facts for: name one in the program, as in "
+                'memory.conversation(id, user="ana")'
             )
         return owner.user, owner.tenant
 
@@ -212,7 +214,7 @@ def _tool(
 
 
 def _arguments(given: Arguments | str) -> Arguments:
-    """Return the arguments of a call, which some providers send as the text of a JSON object."""
+    """Return the arguments of a call, which some providers send as a JSON string."""
     value: object = given
     if isinstance(given, str):
         try:

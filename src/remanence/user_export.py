@@ -1,4 +1,4 @@
-"""Everything kept of a user, as JSON Lines; docs/howto/forget.md describes them."""
+"""Export of everything stored about a user, as JSON Lines; docs/howto/forget.md has the format."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, Non
         if state is None:
             continue
         fields = dataclasses.asdict(state)
-        del fields["key"]  # of a row, which would tell one tenant how many the others have
+        del fields["key"]  # row keys would reveal how many conversations other tenants have
         yield _line("conversation", {"id": ref.id, **fields})
         async for message in read_tape(runtime, ref):
             yield _line("message", {"conversation": ref.id, **_message(message)})

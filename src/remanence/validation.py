@@ -1,4 +1,4 @@
-"""Validation of settings: each field states its type and its range, and is checked by both."""
+"""Validation of settings by the type and range of each field."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,14 +21,14 @@ from remanence.errors import InvalidPolicy, InvalidSetting
 
 
 class Range(NamedTuple):
-    """The values of its type that a field accepts, and the remedy for others."""
+    """A condition on the values of a field, and the remedy for values that fail it."""
 
     accepts: Callable[[Any], bool]  # a value of the field's type
     remedy: str
 
 
 MAX_NUMBER: Final = 10**10
-"""The largest number of a setting: so many seconds from now are still a date."""
+"""The largest number of a setting, so that a number of seconds from now is still a valid date."""
 
 _POSITIVE: Final = Range(lambda value: value > 0, "use a positive number")
 _NOT_NEGATIVE: Final = Range(lambda value: value >= 0, "use 0 or more")
@@ -44,23 +44,23 @@ _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def check_variable(name: str, value: str | None) -> None:
-    """Raise `InvalidPolicy`, which does not repeat *value*, unless it can name a variable."""
+    """Raise `InvalidPolicy` unless *value* can name a variable; the error does not repeat it."""
     if value is not None and not _VARIABLE.fullmatch(value):
         raise InvalidPolicy(
-            f"{name} is not the name of an environment variable: name the variable that has the "
-            "key, in capitals such as OBSERVER_KEY, never the key itself"
+            f"{name} is not the name of an environment variable: write the name of the variable "
+            "that has the key, such as OBSERVER_KEY, never the key itself"
         )
 
 
 def check_fields(settings: object) -> None:
-    """Raise `InvalidSetting` for the first field with a value that it cannot have."""
+    """Raise `InvalidSetting` for the first field with an impossible value."""
     kind: Any = type(settings)  # hashable, unlike what `type[object]` promises
     for name, hint in field_types(kind).items():
         check_value(name, getattr(settings, name), hint)
 
 
 def check_value(name: str, value: object, hint: Any) -> None:  # a type, with its ranges
-    """Raise `InvalidSetting` unless *value* is of the type of a field, and in its range."""
+    """Raise `InvalidSetting` unless *value* has the type and range of *hint*."""
     if not is_of_type(value, hint):
         raise InvalidSetting(name, value, f"use {type_text(hint)}")
     if remedy := _range_remedy(value, hint):
@@ -69,14 +69,14 @@ def check_value(name: str, value: object, hint: Any) -> None:  # a type, with it
 
 @cache
 def field_types(kind: Any) -> Mapping[str, Any]:  # a class, and its types with their ranges
-    """Return the types of a class's fields, with the ranges that they are annotated with."""
+    """Return the types of a class's fields, annotated with their ranges."""
     return get_type_hints(kind, include_extras=True)
 
 
 def is_of_type(value: object, hint: Any) -> bool:  # as above
-    """Return whether *value* is of a type, whatever its range.
+    """Return whether *value* has a type, ignoring its range.
 
-    Of types that are made of others, choices (`Literal`), unions and tuples are looked into.
+    Checks the members of `Literal`, union and tuple types.
     """
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -95,7 +95,7 @@ def is_of_type(value: object, hint: Any) -> bool:  # as above
 
 
 def _range_remedy(value: Any, hint: Any) -> str:  # as above
-    """Return the remedy for a value that is out of range; empty if it is not."""
+    """Return the remedy for a value out of range; empty if it is in range."""
     if isinstance(value, int | float) and value > MAX_NUMBER:
         return f"use at most {MAX_NUMBER:,}"
     origin, choices = get_origin(hint), get_args(hint)
@@ -112,7 +112,7 @@ def _range_remedy(value: Any, hint: Any) -> str:  # as above
 
 
 def type_text(hint: Any, *, series: str = "a list") -> str:  # as above
-    """Return a type as an error names it; a tuple as a *series*, as settings take lists too."""
+    """Return a type's name for an error; a tuple is a *series*, as settings also accept lists."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return type_text(choices[0], series=series)

@@ -102,7 +102,7 @@ async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_
 async def test_a_time_that_the_zone_of_a_conversation_does_not_have_is_refused() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a", timezone=timezone(timedelta(hours=9)))
-        with pytest.raises(InvalidMessage, match=r"out of the years 1 to 9999 in the time zone"):
+        with pytest.raises(InvalidMessage, match=r"outside of the years 1 to 9999 in time zone"):
             await chat.append(Message.user("x", created_at=datetime.max.replace(tzinfo=UTC)))
         assert await chat.messages() == ()
 

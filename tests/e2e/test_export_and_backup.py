@@ -108,7 +108,7 @@ async def test_a_copy_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Pa
 
         with pytest.raises(StoreUnavailable, match="exists"):
             await memory.backup(target)
-        with pytest.raises(StoreUnavailable, match="no directory"):
+        with pytest.raises(StoreUnavailable, match="directory of .* does not exist"):
             await memory.backup(tmp_path / "nowhere" / "copy.db")
 
     assert names(tmp_path) == ["copy.db"]
@@ -135,7 +135,10 @@ async def test_of_copies_made_to_one_file_at_once_one_is_kept_and_the_others_say
             for memory in (one, two, one, two):
                 group.create_task(back_up(memory))
 
-    assert refused == [f"{str(target)!r} exists: name a new file for the copy, or remove it"] * 3
+    assert (
+        refused
+        == [f"{str(target)!r} already exists: name a new file for the copy, or remove it"] * 3
+    )
     assert names(target.parent) == ["copy.db"]
     async with Memory.open(f"sqlite:///{target}", read_only=True) as copy:
         assert [p for p in await copy.check() if p.level == "error"] == []

@@ -510,7 +510,7 @@ async def test_a_query_looks_in_all_conversations_of_the_user_if_it_is_asked_to(
         assert await memory.recall("8814-2207", user="ana") == ()
         with pytest.raises(WrongUser):
             await chat.sibling("three").forget("m")
-        with pytest.raises(InvalidArgument, match="everywhere=True goes with query"):
+        with pytest.raises(InvalidArgument, match="everywhere=True needs query="):
             await chat.forget("m", everywhere=True)
 
 
@@ -534,7 +534,7 @@ async def test_what_is_not_there_cannot_be_forgotten(path: Path) -> None:
 
         with pytest.raises(InvalidArgument, match="no 'nothing'"):
             await chat.forget("nothing")
-        with pytest.raises(InvalidArgument, match="nothing is named"):
+        with pytest.raises(InvalidArgument, match="nothing to forget"):
             await chat.forget()
         with pytest.raises(InvalidArgument, match="only finds candidates"):
             await chat.forget("m1", query="phone")

@@ -51,7 +51,7 @@ async def test_a_fork_is_a_new_conversation() -> None:
         chat = memory.conversation("trip", user="ana")
         await chat.append(*MESSAGES)
 
-        with pytest.raises(InvalidArgument, match="conversation 'trip' has messages already"):
+        with pytest.raises(InvalidArgument, match="conversation 'trip' already has messages"):
             await chat.fork("trip", last_seq=1)
 
 

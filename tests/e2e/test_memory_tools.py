@@ -215,5 +215,5 @@ async def test_without_a_user_the_tools_keep_and_find_nothing(name: str) -> None
         call = caller(memory.conversation("a"))
         answer = await call(name, query="x", summary="x", id="x")
 
-    assert answer.startswith("Error: this conversation has no user, so nothing is kept beyond it")
+    assert answer.startswith("Error: this conversation has no user to keep facts for")
     assert "memory.conversation(id, user=" in answer

@@ -78,7 +78,7 @@ def test_a_worker_needs_a_postgresql_database(cli: Cli) -> None:
     result = cli("worker", "--db", "sqlite:///memory.db")
 
     assert result.returncode == 1
-    assert "needs a PostgreSQL database, and 'sqlite:///memory.db' is another one" in result.stderr
+    assert "needs a PostgreSQL database, but the URL is 'sqlite:///memory.db'" in result.stderr
 
 
 def test_a_worker_whose_memory_is_switched_off_has_no_work(

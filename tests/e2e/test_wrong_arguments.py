@@ -177,7 +177,7 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
         ({"reflector": Plain()}, r"reflector\.reflect=.*write async def"),
         ({"extractor": Plain()}, r"extractor\.extract=.*write async def"),
         ({"embedder": Plain()}, r"embedder\.embed=.*write async def"),
-        ({"clock": AsyncClock()}, r"clock=.*plain methods now\(\)"),
+        ({"clock": AsyncClock()}, r"clock=.*sync methods now\(\)"),
         ({"budgets": 5}, "budgets=5 .*Budget"),
         ({"hooks": print}, "hooks=.*Hooks"),
         ({"clock": 5}, r"clock=5 is impossible: use a Clock.*SystemClock\(\)"),

@@ -303,7 +303,7 @@ async def test_another_user_learns_nothing(
         ),
         ("messages", {"message": []}, "messages"),
         ("context", {"system": 3}, "system"),
-        ("forget", {}, "nothing is named"),
+        ("forget", {}, "nothing to forget"),
         ("forget", {"message_ids": ["no"]}, "no"),
     ],
 )
