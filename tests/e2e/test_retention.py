@@ -70,7 +70,9 @@ async def test_an_open_memory_deletes_the_replaced_segments_that_no_setting_keep
 
         assert (await chat.context()).to_anthropic() == before.to_anthropic()
         assert [await chat.context_at(version) for version in kept[1:]] == contexts
-        with pytest.raises(ConversationNotFound, match=f"versions are {kept[0]} to {versions[-1]}"):
+        with pytest.raises(
+            ConversationNotFound, match=f"use one from its log, {kept[0]} to {versions[-1]}"
+        ):
             await chat.context_at(versions[2])
         check_tiling(await chat.state(), (await chat.snapshot()).segments)
         assert await memory.check() == ()

@@ -161,5 +161,5 @@ def test_the_last_message_of_a_past_snapshot_is_that_of_its_tail() -> None:
 
 
 def test_a_version_whose_segments_are_deleted_cannot_be_shown() -> None:
-    with pytest.raises(ConversationNotFound, match=r"version 3 .* are not kept"):
+    with pytest.raises(ConversationNotFound, match=r"version 3 .* or deleted after"):
         snapshot_at(state_at(STATE, LOG, 3), SEGMENTS[2:], [])

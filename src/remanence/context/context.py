@@ -41,14 +41,14 @@ OmittedReason: TypeAlias = Literal[
 ]
 MAX_BREAKPOINTS = 4
 MAX_OPENAI_BREAKPOINTS = 3
-"""A request may write four breakpoints; the implicit one is the fourth."""
+"""A request may write four breakpoints, including the implicit one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemBlock:
-    """A piece of the system prompt; `cache` marks a breakpoint of the prompt cache after it.
+    """A piece of the system prompt; `cache` puts a prompt cache breakpoint after it.
 
-    For a block of notes, `segment_id` is the segment that it shows.
+    `segment_id` is the segment shown by a block of notes.
     """
 
     kind: BlockKind
@@ -64,15 +64,15 @@ class Omitted:
 
     `stand_in`: abridged, because the tail exceeds the window and there are no notes yet.
     `over_budget`: like `stand_in`, but too old to be shown at all.
-    `excerpt`: shown in part: the tail exceeds the window and it has a quarter of that or more, or
-        notes already cover its tool results. The result of one call too many for the window is not
-        shown at all, nor is the call.
-    `notes_over_budget`: its notes were left out to fit `max_context_tokens`, or exceed twice the
-        budgets of `reflect_tokens` while reflections fail.
-    `nothing_noted`: observed, and nothing was worth a note.
-    `failed`: every try to observe them failed; `flush(retry=True)` tries again.
-    `forgotten`: it was forgotten, or stands beside a forgotten one and has no notes yet.
-    `disabled`: memory is off, and they are older than `disabled_messages`.
+    `excerpt`: shown in part, because it takes a quarter of the window or more and the tail does not
+        fit, or because notes already cover its tool results. Calls that do not fit the window at
+        all are left out with their results.
+    `notes_over_budget`: the notes were left out to fit `max_context_tokens`, or because they exceed
+        twice the `reflect_tokens` budgets while reflections fail.
+    `nothing_noted`: observed, but nothing was worth a note.
+    `failed`: every attempt to observe the messages failed; `flush(retry=True)` tries again.
+    `forgotten`: forgotten, or noted together with a forgotten message and without new notes yet.
+    `disabled`: memory is off, and the messages are older than `disabled_messages`.
     """
 
     first_seq: int
@@ -96,8 +96,8 @@ class ContextStats:
     """Tokens of a context by tier, and the part of the tape that it covers.
 
     `history_tokens` counts the whole tape; `pending` counts messages that no observation covers
-    yet. Our counts are multiplied by `token_factor` before they are compared with the window
-    (`memory.calibration`). `observe_due` and `reflect_due` show which background work is due.
+    yet. Before a comparison with the window, our counts are multiplied by `token_factor`
+    (`memory.calibration`). `observe_due` and `reflect_due` show if background work is due.
     """
 
     system_tokens: int
@@ -129,8 +129,8 @@ class ContextStats:
 class Context:
     """System blocks, raw messages and omissions, ready to be rendered for a provider.
 
-    `volatile` is text for this call only; the newest user message or tool result carries it, after
-    the last breakpoint. Without `caching`, as when memory is off, there are no breakpoints.
+    `volatile` is text for this call only, added to the newest user message or tool result, after the
+    last breakpoint. Without `caching`, as when memory is off, there are no breakpoints.
     """
 
     system: tuple[SystemBlock, ...]
@@ -143,18 +143,18 @@ class Context:
     def to_anthropic(
         self, *, keep_open_calls: bool = False, system_role: bool = False
     ) -> JsonObject:
-        """`{"system": [...], "messages": [...]}` for Anthropic's Messages API.
+        """Return `{"system": [...], "messages": [...]}` for Anthropic's Messages API.
 
-        At most four blocks carry `cache_control`: the ends of the base prompt, of the reflections,
-        of the notes, and the newest message that will not change. If that message is further from
-        the end of the previous request than the cache looks back, the end of that request is marked
-        in place of the base prompt's.
+        At most four blocks have `cache_control`: the ends of the base prompt, the reflections and
+        the notes, and the newest message that will not change. If that message is too far from the
+        end of the previous request for the cache's look-back, the end of that request is marked
+        instead of the base prompt.
 
         Args:
             keep_open_calls: leave tool calls at the end without a result, for a host that adds
-                their results itself; otherwise a placeholder result is added.
+                the results itself; otherwise placeholder results are added.
             system_role: render system messages within the conversation with the role `system`, for
-                models that accept it; otherwise they become marked texts of user turns.
+                models that accept it; otherwise they become marked text of user turns.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marked = breakpoints(messages) if self.caching else ()
@@ -169,13 +169,13 @@ class Context:
     def to_openai(
         self, *, keep_open_calls: bool = False, cache_breakpoints: bool = False
     ) -> JsonObject:
-        """`{"messages": [...]}` for OpenAI's Chat Completions; prefixes are cached unmarked.
+        """Return `{"messages": [...]}` for OpenAI's Chat Completions API, which caches by itself.
 
         Args:
             keep_open_calls: leave tool calls at the end without a result, for a host that adds
-                their results itself; otherwise a placeholder result is added.
-            cache_breakpoints: also mark the ends of the cached prefixes, for `gpt-5.6` and later
-                models, which accept explicit breakpoints beside the implicit one.
+                the results itself; otherwise placeholder results are added.
+            cache_breakpoints: also mark the ends of cached prefixes, for `gpt-5.6` and later models,
+                which accept explicit breakpoints besides the implicit one.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marking = cache_breakpoints and self.caching
@@ -188,7 +188,7 @@ class Context:
         return {"messages": turns}
 
     def to_openai_responses(self, *, keep_open_calls: bool = False) -> JsonObject:
-        """`{"instructions": ..., "input": [...]}` for OpenAI's Responses API.
+        """Return `{"instructions": ..., "input": [...]}` for OpenAI's Responses API.
 
         The input is the whole conversation: send it without `previous_response_id`.
 
@@ -202,7 +202,7 @@ class Context:
         return request
 
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
-        """`{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
+        """Return `{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
 
         Args:
             keep_open_calls: as in `to_openai`.
@@ -214,7 +214,7 @@ class Context:
         return request
 
     def to_text(self) -> str:
-        """Return the context as plain text, for models that accept one string and for reading."""
+        """Return the context as plain text, for people and for models that accept one string."""
         messages = [
             message.replace(content=tuple(replace_media(message.content)))
             for message in pair_tool_calls(self.messages)
@@ -226,7 +226,7 @@ class Context:
 
 
 def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObject]:
-    """Render the blocks with at most *most* breakpoints, the last ones."""
+    """Render the blocks with only the last *most* breakpoints."""
     marked = [index for index, block in enumerate(blocks) if block.cache][-most:]
     rendered: list[JsonObject] = [{"type": "text", "text": block.text} for block in blocks]
     for index in marked:
@@ -235,7 +235,7 @@ def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObje
 
 
 def _openai_system(blocks: Sequence[SystemBlock], most: int) -> str | list[JsonObject]:
-    """Render the blocks as one text, or as one text part up to each breakpoint."""
+    """Render the blocks as one string, or with breakpoints as one text part up to each of them."""
     marked = [index for index, block in enumerate(blocks) if block.cache][-most:] if most else []
     if not marked:
         return _text(blocks)

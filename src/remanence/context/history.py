@@ -12,9 +12,9 @@ from remanence.types import LogEntry, LogKind, MemoryState, Message, Segment, Sn
 
 
 def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> MemoryState:
-    """Return the state of a past version; its sums are current until `snapshot_at` counts them.
+    """Return the state of a past version; `snapshot_at` corrects its token sums.
 
-    Version 0 is the time before the first change. Failures of the time are only in the log.
+    Version 0 is before the first change. Past failures are only in the log.
 
     Raises:
         ConversationNotFound: the log has no such version.
@@ -25,8 +25,8 @@ def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> Memor
     following = entries.get(version + 1)
     if following is None or (version and version not in entries):
         raise ConversationNotFound(
-            f"conversation {state.ref.id!r} has no version {version}: its versions are "
-            f"{_first(log)} to {state.lock_version}, as its log lists them"
+            f"conversation {state.ref.id!r} has no version {version}: use one from its log, "
+            f"{_first(log)} to {state.lock_version}"
         )
     at = entries.get(version)
     return replace(
@@ -49,9 +49,9 @@ def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> Memor
 def snapshot_at(
     state: MemoryState, segments: Iterable[Segment], tail: Sequence[Message]
 ) -> Snapshot:
-    """Return the snapshot of *state*, as `state_at` returned it.
+    """Return the snapshot of a *state* from `state_at`.
 
-    *segments* are all segments, superseded ones too; *tail* the messages `tail_seq..last_seq`.
+    *segments* includes superseded ones; *tail* has the messages `tail_seq..last_seq`.
 
     Raises:
         ConversationNotFound: segments of that version have been deleted.
@@ -68,8 +68,8 @@ def snapshot_at(
     )
     if sum(segment.last_seq - segment.first_seq + 1 for segment in live) != state.observed_seq:
         raise ConversationNotFound(
-            f"version {version} of conversation {state.ref.id!r} cannot be shown: segments that it "
-            "had were forgotten, or are not kept after a reflection replaced them"
+            f"version {version} of conversation {state.ref.id!r} cannot be shown: some of its "
+            "segments were forgotten, or deleted after a reflection replaced them"
         )
     sums = {0: 0} | {segment.last_seq: segment.sum_tokens for segment in live}
     unobserved = sum(message.tokens for message in tail if message.seq > state.observed_seq)
@@ -86,7 +86,7 @@ def snapshot_at(
 
 
 def _first(log: Sequence[LogEntry]) -> int:
-    """Return the first version that can be shown; older entries may have been deleted."""
+    """Return the first version that can be shown; older log entries may have been deleted."""
     return log[0].version if log and log[0].version > 1 else 0
 
 

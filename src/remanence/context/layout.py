@@ -28,7 +28,7 @@ from remanence.recall.passages import Quote, render_quotes
 from remanence.types import Message, Snapshot, label
 
 TAIL_SHARE = 4
-"""At least one part in so many of a context is reserved for raw messages."""
+"""The inverse of the share of a context that is reserved for raw messages."""
 
 PRESENT_TOKENS = 100
 """Tokens kept free for the clock, gaps and the channel."""
@@ -63,8 +63,8 @@ _PARTS: Mapping[BlockKind, str] = {
 class ContextRequest:
     """The caller's additions to the content of the tape.
 
-    Our counts are multiplied by `token_factor` before they are compared with `max_tokens`, by default
-    those of the policy.
+    Our counts are multiplied by `token_factor` before they are compared with `max_tokens`, which by
+    default comes from the policy.
     """
 
     now: datetime
@@ -89,7 +89,7 @@ def plain_context(
 ) -> Context:
     """Build the context without memory: only the system text and the messages.
 
-    If the start of the tape is missing, the messages begin with one of the user's, if there is one.
+    If the start of the tape is missing, the messages begin with a user message, if there is one.
     """
     if messages and messages[0].seq > 1:
         starts = (index for index, message in enumerate(messages) if message.role == "user")
@@ -173,7 +173,7 @@ class Layout(NamedTuple):
 
     @property
     def _limit(self) -> int:
-        """The tokens of a context, as they are estimated."""
+        """The most tokens of a context, by our own count."""
         most = self.request.max_tokens or self.policy.context_tokens
         return int(most / self.request.token_factor)
 
@@ -187,21 +187,21 @@ class Layout(NamedTuple):
         return min(self.policy.recall_tokens, self._least_room)
 
     def _recall_room(self) -> int:
-        """Return the tokens kept free for recalled passages and their heading."""
+        """Return the tokens reserved for recalled passages and their heading."""
         most = self._recall_tokens
         return most + self.count_text(RECALL_HEADING) if most else 0
 
     def _usual_reserve(self) -> int:
-        """Return the tokens kept free for the volatile block, however small it is in this turn.
+        """Return the tokens reserved for the volatile block, whatever its size in this turn.
 
-        What is recalled, or the channel, then does not move the place where a full tail is cut.
+        So neither recalled passages nor the channel move the place where a full tail is cut.
         """
         memories = self.policy.facts_budget if self.policy.facts_place == "volatile" else 0
         present = min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
         return self._recall_room() + memories + present
 
     def _room(self, fixed: int) -> int:
-        """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
+        """Return the tokens left beside *fixed* ones; raise if less than an eighth of the context."""
         room = self._limit - fixed
         if room < self._least_room:
             raise ContextOverflow(
@@ -211,10 +211,10 @@ class Layout(NamedTuple):
         return room
 
     def _notes(self) -> list[SystemBlock]:
-        """Return a heading, a block for each active segment that has a text, and own facts.
+        """Return the heading, a block for each active segment with text, and own facts.
 
-        Reflections keep the order of the tape, in which the highest generation comes first. Facts
-        of this conversation follow them, as they may change with each.
+        Reflections are in tape order, in which the highest generation comes first. Facts of this
+        conversation follow them, as each reflection may change them.
         """
         policy = self.policy
         shown = [
@@ -265,9 +265,10 @@ class Layout(NamedTuple):
     def _fit_notes(
         self, blocks: list[SystemBlock], budget: int
     ) -> tuple[list[SystemBlock], list[Omitted]]:
-        """Leave out the oldest notes until the rest fits beside messages; report them as omitted.
+        """Leave out the oldest notes until the rest fits beside messages, and report them as omitted.
 
-        There is less room while reflections fail, but always enough for the newest segment.
+        Notes that outgrow their budgets while reflections fail are limited further, but the newest
+        segment always has room.
         """
         room = budget - budget // TAIL_SHARE
         if self.snapshot.state.reflect_failure is not None and blocks:
@@ -317,7 +318,7 @@ class Layout(NamedTuple):
         return fitted._replace(omitted=(*fitted.omitted, *named, *forgotten))
 
     def _present(self, *, with_notes: bool) -> str:
-        """Render what is only true now: matching facts, the channel, the clock."""
+        """Render the present: matching facts, the channel, the clock."""
         request, tail = self.request, self.snapshot.tail
         pieces = [request.memories] if request.memories else []
         if request.channel and request.channel != PLAIN_CHANNEL:
@@ -329,7 +330,7 @@ class Layout(NamedTuple):
         return "\n\n".join(pieces).strip()
 
     def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
-        """Render the recalled passages that the context does not show already."""
+        """Render recalled passages that the context does not show anyway."""
         request, state = self.request, self.snapshot.state
         if not request.recall:
             return ""
@@ -340,7 +341,7 @@ class Layout(NamedTuple):
             for quote in request.recall
             if not (
                 (quote.hit.kind == "message" or quote.hit.conversation == state.ref.id)
-                # A message may have come since the snapshot, of another branch of this history.
+                # Messages after the snapshot may belong to another branch of this history.
                 and (quote.hit.first_seq in raw or quote.hit.first_seq > state.last_seq)
             )
             and not any(quote.core in text for text in shown)
@@ -358,7 +359,7 @@ def _base_blocks(request: ContextRequest, count_text: CountTokens) -> list[Syste
 
 
 def _blocks(count_text: CountTokens, *texts: tuple[BlockKind, str]) -> list[SystemBlock]:
-    """Return a block for each text that is not empty."""
+    """Return a block for each non-empty text."""
     return [
         SystemBlock(kind=kind, text=text, tokens=count_text(text)) for kind, text in texts if text
     ]
@@ -373,7 +374,7 @@ def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
 
 
 def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
-    """Mark the ends of the base, the reflections and all notes: each changes more often."""
+    """Mark the ends of base, reflections and notes, each of which changes more often than the last."""
     ends = {_PARTS[block.kind]: index for index, block in enumerate(blocks)}.values()
     for index, block in enumerate(blocks):
         yield replace(block, cache=True) if index in ends else block

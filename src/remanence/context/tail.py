@@ -1,4 +1,4 @@
-"""Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
+"""Fitting a raw tail into its budget: old messages are abridged, oversize ones lose their middle."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -31,15 +31,15 @@ _STAND_IN_HEAD = (
     "beginning only; do not take it for the whole.]"
 )
 SHORT_CHARACTERS = 200
-"""The length of an abridged result; shorter results are not changed."""
+"""The length of an abridged tool result; shorter results are unchanged."""
 
 PARTS = 4
-"""An overfull tail is cut in steps of a quarter of its room, and the excerpt of one message has
-three, two or one of these quarters, so that neither changes with every message."""
+"""An overfull tail is cut in steps of a quarter of its room, and an excerpt takes one to three
+quarters, so that the cut does not move with every message."""
 
 
 class FittedTail(NamedTuple):
-    """A tail that fits: older messages abridged, the newest raw, and the omissions."""
+    """A tail that fits: a stand-in for older messages, the newest messages, and the omissions."""
 
     stand_in: str
     messages: tuple[Message, ...]
@@ -57,10 +57,9 @@ def fit_tail(
 ) -> FittedTail:
     """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
 
-    A message of more than a quarter of the room becomes an excerpt first, as long as the whole tail
-    then fits. Otherwise whole runs are cut from the old end; the newest `keep_last` messages stay,
-    as excerpts if necessary, unless not even these fit. The newest run always stays, at least its
-    last call.
+    Messages larger than a quarter of the room become excerpts, if the whole tail then fits.
+    Otherwise whole runs are cut from the old end, except for the newest `keep_last` messages, which
+    stay as excerpts as far as they fit. The newest run always stays, at least its last call.
     """
     total = sum(message.tokens for message in messages)
     is_whole = bool(messages) and messages[0].seq == first_seq
@@ -90,7 +89,7 @@ def fit_tail(
 
 
 def _cap(messages: Sequence[Message], room: int) -> int | None:
-    """Return the most tokens of a message with which all fit *room*; None if a quarter is too much."""
+    """Return the token limit per message with which all fit *room*; None if a quarter is too much."""
     part = max(1, room // PARTS)
     caps = range((PARTS - 1) * part, 0, -part)
     sizes = [message.tokens for message in messages]
@@ -100,11 +99,11 @@ def _cap(messages: Sequence[Message], room: int) -> int | None:
 def _cut(
     messages: Sequence[Message], last_sum_tokens: int, room: int, keep_last: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...], list[int]]:
-    """Split so that the newer part fits *room*, at a place that only depends on the tape.
+    """Split so that the newer part fits *room*, at a place that depends on the tape alone.
 
-    A message counts for at most a quarter of the room, a run for a half. The places are those where
-    the tokens of the tape, counted from its beginning, pass a multiple of a quarter. Also returns
-    the most tokens of each message of the newer part.
+    A message counts for at most a quarter of the room, a run for a half. Splits are possible where
+    the token sum from the start of the tape passes a multiple of a quarter. Also returns the token
+    limit of each message in the newer part.
     """
     part = max(1, room // PARTS)
     runs = list(groups(messages))
@@ -127,7 +126,7 @@ def _cut(
 
 
 def _caps(run: Sequence[Message], cap: int, room: int) -> list[int]:
-    """Return the most tokens of each message of a run, with which it has *room* at most."""
+    """Return a token limit for each message of a run, so that the run fits *room*."""
     share = fair_share([min(message.tokens, cap) for message in run], room)
     return [min(cap, share)] * len(run)
 
@@ -135,7 +134,7 @@ def _caps(run: Sequence[Message], cap: int, room: int) -> list[int]:
 def _with_excerpts(
     messages: Sequence[Message], caps: Sequence[int], count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
-    """Cut the middle of each message that exceeds its cap, if it has fewer tokens then."""
+    """Cut the middle of each message above its cap, if that makes it smaller."""
     return tuple(
         min(message, _excerpt(message, cap, count), key=attrgetter("tokens"))
         if message.tokens > cap
@@ -147,7 +146,7 @@ def _with_excerpts(
 def _stand_in(
     messages: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[str, int | None]:
-    """Return the beginnings of the newest of *messages* in *room* tokens, and the first seq."""
+    """Return the beginnings of the newest *messages* that fit *room* tokens, and the first seq."""
     if not messages:
         return "", None
     lines: list[str] = []
@@ -179,7 +178,7 @@ def _fit(
 ) -> tuple[int, tuple[Message, ...]]:
     """Shorten messages to *room* tokens if possible, and leave out the oldest to fit *budget*.
 
-    Returns how many are left out, and the others.
+    Returns the number of messages left out, and the others.
     """
     shown = _shrunk(messages, room, count)
     if _tokens(shown) <= budget:
@@ -202,10 +201,10 @@ def _fit(
 def _newest_calls(
     run: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
-    """Return a run without its first calls and their results, as they alone exceed *room*.
+    """Return a run without as many of its first calls and results as needed to fit *room*.
 
-    Calls without a result go first. The shortest forms of those that stay, at least one, take half
-    of the room; the rest is for their texts.
+    Calls without a result go first. The remaining calls, at least one, take up to half of the room
+    in their shortest form; the rest is for their texts.
     """
     places = {result.call_id: n for n, m in enumerate(run) for result in m.tool_results}
     least = {call.id: 0 for message in run for call in message.tool_calls}
@@ -226,7 +225,7 @@ def _newest_calls(
 def _without_calls(
     run: Sequence[Message], ids: Sequence[str], count: Callable[[Message], int]
 ) -> Iterator[Message]:
-    """Yield a run without some calls and their results; its first message says how many."""
+    """Yield a run without some calls and their results, and with a note of their number."""
     gone = frozenset(ids)
     for message in run:
         content = tuple(part for part in message.content if _call_id(part) not in gone)
@@ -256,13 +255,13 @@ def _tokens(messages: Sequence[Message]) -> int:
 def _shrunk(
     messages: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
-    """Cut the middle of the largest messages until all fit *room*, if that is enough."""
+    """Cut the middles of the largest messages until all fit *room*, if that suffices."""
     cap = max(1, fair_share([message.tokens for message in messages], room))
     return _with_excerpts(messages, [cap] * len(messages), count)
 
 
 def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitted, ...]:
-    """Return the messages of *whole* of which *shown* has a part, or nothing at all."""
+    """Return omissions for the messages of *whole* that *shown* has only in part, or not at all."""
     unchanged = set(map(id, shown))
     return tuple(
         Omitted(first_seq=message.seq, last_seq=message.seq, reason="excerpt")
@@ -272,10 +271,10 @@ def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitt
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
-    """Return the message without the middle of its parts, or of all its texts as one part.
+    """Return the message without the middles of its parts, or of all its texts as one part.
 
-    It has about *cap* tokens at most; where that is no room for the beginnings of its many calls or
-    results, those of the first ones are left out, too.
+    It has about *cap* tokens at most. If that has no room for the beginnings of many calls or
+    results, the texts of the first ones are left out, too.
     """
     short = _without_middles(message, cap, count)
     joined = tuple(_join_texts(message.content, message.seq)) if short.tokens > cap else ()
@@ -287,7 +286,7 @@ def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Mes
 
 
 def _without_first_texts(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
-    """Return the message without the texts of as many of its first parts as make it fit."""
+    """Return the message without the texts of its first parts, as many as needed to fit."""
     excess, content = message.tokens - cap, list(message.content)
 
     def tokens(part: Part) -> int:
@@ -316,7 +315,7 @@ def _without_text(part: Part) -> Part:
 
 
 def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
-    """Yield the parts with those of each tool result, and those beside calls, as one text."""
+    """Yield the parts, with the texts of each tool result, and those beside calls, joined."""
     texts: list[str] = []
     for part in content:
         match part:
@@ -380,7 +379,7 @@ def _left_out(part: Part, seq: int) -> str:
 
 
 def _head_and_tail(text: str, characters: int, seq: int) -> str:
-    """Cut the middle of a text of more than *characters*, if it is shorter then."""
+    """Cut the middle of a text longer than *characters*, if that makes it shorter."""
     if len(text) <= characters:
         return text
     head, tail = beginning(text, characters // 2), ending(text, characters // 2)
@@ -396,9 +395,9 @@ def short_results(
     keep: int | None,
     count: Callable[[Message], int],
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
-    """Abridge all but the newest *keep* results up to *covered_seq*.
+    """Abridge all but the newest *keep* tool results up to *covered_seq*.
 
-    The choice depends on *covered_seq* alone, so that later messages do not alter earlier ones.
+    The choice depends on *covered_seq* alone, so that new messages do not alter earlier ones.
     """
     if keep is None:
         return tuple(messages), ()

@@ -1,1 +1,1 @@
-"""The reconciler and where it runs."""
+"""The reconciler, and the engines that run it."""

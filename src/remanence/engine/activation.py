@@ -12,7 +12,7 @@ from remanence.types import MemoryState, Snapshot
 async def activate(
     store: Segments, policy: Policy, snapshot: Snapshot, active_seq: int, *, at: datetime
 ) -> MemoryState | None:
-    """Move `active_seq` or the tail; None if neither moves or another process was first."""
+    """Move `active_seq` or the tail start; None if neither moves, or another process was first."""
     state = snapshot.state
     start = tail_start(policy, snapshot.tail, active_seq)
     if active_seq <= state.active_seq and start <= state.tail_seq:

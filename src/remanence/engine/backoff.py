@@ -1,4 +1,4 @@
-"""Failed steps: the reason is recorded, and the wait before the next try grows."""
+"""Backoff after failed steps, and the record of their reasons."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ MAX_ERROR = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Records the failures and skips of steps, and the time of the next try."""
+    """Records failed and skipped steps, and schedules the next attempt."""
 
     store: Store
     policy: Policy
@@ -34,7 +34,7 @@ class Backoff:
     jitter: Callable[[], float] = random.random
 
     def until_next_try(self, state: MemoryState, failure: Failure | None) -> Step:
-        """Return the wait after a failure; none if only new messages allow another try."""
+        """Return the wait after a failure; idle if only new messages allow another attempt."""
         if failure is None or is_latched(self.policy, state, failure):
             return IDLE
         return wait(failure.next_attempt_at)
@@ -42,7 +42,7 @@ class Backoff:
     async def record(
         self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
     ) -> datetime:
-        """Record the error of a step of *made_by* as its failure; return the time of the next try."""
+        """Record the failure of a step by *made_by*, and return the time of the next attempt."""
         before = state.failure_of(name)
         failures = skips = deferrals = rejections = timeouts = 0
         last_seq = state.last_seq
@@ -92,12 +92,12 @@ class Backoff:
         await self.store.record_failure(state, failure)
         return next_at
 
-    def last_straw(
+    def give_up_if_exhausted(
         self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str
     ) -> FailedStretch | None:
-        """Return the failed stretch to record if the messages are given up, else None.
+        """Return the failed stretch to record if the messages are given up, otherwise None.
 
-        A stretch is given up when it is a single run, and the observer failed on it more than
+        They are given up once they are a single run and the observer has failed on it more than
         `max_failures` times, not counting outages.
         """
         failure = observe_failure(state, observer)
@@ -110,17 +110,17 @@ class Backoff:
         return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 
     def is_outage(self, error: Exception) -> bool:
-        """Return whether a try may succeed later with the same messages."""
+        """Return whether another attempt may succeed later with the same messages."""
         if isinstance(error, ObservationSkipped | StoreError):
             return True
         return self._cause(error)[0] in UNREACHABLE
 
     def log(self, state: MemoryState, error: Exception) -> None:
-        """Log a failed try to observe a stretch that was given up."""
+        """Log a failed attempt to observe a given-up stretch again."""
         telemetry.step_failed("observe", state.ref.id, *self._cause(error), 1)
 
     def _cause(self, error: Exception) -> tuple[str, str]:
-        """Return a short code and a message for the error of a try."""
+        """Return a short code and a message for the error of an attempt."""
         match error:
             case StoreError():
                 return "store", str(error)

@@ -1,4 +1,4 @@
-"""Forgetting of messages: what was made from them goes, and is made anew from the rest."""
+"""Forgetting messages: everything derived from them is erased, and remade from the rest."""
 
 from collections import Counter
 from collections.abc import (
@@ -37,7 +37,7 @@ FORGOTTEN: Final = "forgotten"
 
 
 class Outcome(NamedTuple):
-    """The erasure, and the number of vectors that went."""
+    """The erasure, and the number of erased vectors."""
 
     erasure: Erasure
     vectors: int
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """Plans an erasure from what was read, and commits it if nothing has changed meanwhile."""
+    """Plans an erasure from a snapshot, and commits it if nothing has changed meanwhile."""
 
     store: Store
     segment_writer: SegmentWriter
@@ -60,23 +60,23 @@ class Forgetting:
         messages: Sequence[Message],
         fact_ids: AbstractSet[str],
     ) -> Outcome:
-        """Forget messages, and all segments and facts that were made from them."""
+        """Forget messages, and all segments and facts derived from them."""
         for _ in range(TRIES):
             state = await self.store.state(ref)
             if state is None and owner is not None and not messages:
                 return await self._forget_facts(owner, fact_ids)
-            if state is None or not await self._are_there(ref, messages):
+            if state is None or not await self._exist(ref, messages):
                 break
             erasure = await self._plan(state, messages, fact_ids)
             erased = await self.store.forget(state, erasure, at=self.clock.now())
             if erased is not None:
                 return Outcome(erasure, erased.vectors)
         raise StoreError(
-            f"conversation {ref.id!r} was deleted, or changed {TRIES} times, meanwhile: try again"
+            f"conversation {ref.id!r} was deleted, or changed {TRIES} times meanwhile: try again"
         )
 
-    async def _are_there(self, ref: ConversationRef, messages: Sequence[Message]) -> bool:
-        """Return whether the tape still has these messages: one begun anew has others."""
+    async def _exist(self, ref: ConversationRef, messages: Sequence[Message]) -> bool:
+        """Return whether these messages are still on the tape, which may have been deleted and reused."""
         for message in messages:
             found = await self.store.messages(ref, after=message.seq - 1, limit=1)
             if [(now.seq, now.id) for now in found] != [(message.seq, message.id)]:
@@ -84,7 +84,7 @@ class Forgetting:
         return True
 
     async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> Outcome:
-        """Forget facts in the name of a conversation that has no messages yet."""
+        """Forget facts on behalf of a conversation that has no messages yet."""
         gone = with_superseded(await self.store.facts(owner, history=True), fact_ids)
         for fact_id in fact_ids:
             await self.store.forget_fact(owner, fact_id)
@@ -131,7 +131,7 @@ class Forgetting:
         generation: int,
         buried: Mapping[int, Message],
     ) -> AsyncIterator[Segment]:
-        """Yield segments for a part of an erased one: an earlier segment, or notes of the rest."""
+        """Yield replacements for a part of an erased segment: an earlier segment, or new notes."""
         if isinstance(piece, Segment):
             new_id = self.clock.new_id("ref")
             yield replace(piece, id=new_id, generation=generation, superseded=None)
@@ -142,13 +142,13 @@ class Forgetting:
                 segment = await self.segment_writer.stand_in(state, part, generation=generation)
             except (ObservationRejected, ObservationSkipped, TimeoutError):
                 empty = self.segment_writer.without_notes(part, generation=generation)
-                why = "it stands beside a forgotten message"
+                why = "it was noted together with a forgotten message"
                 failed = FailedStretch(empty.first_seq, empty.last_seq, FORGOTTEN, why)
                 segment = replace(empty, made_by=FORGOTTEN, failed=(failed,))
             yield segment
 
     def _parts(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-        """Split the messages below a reflection into parts of one observation each."""
+        """Split the messages under a reflection into parts for one observation each."""
         part: list[Message] = []
         for run in groups(messages):
             tokens = sum(message.tokens for message in (*part, *run))
@@ -162,7 +162,7 @@ class Forgetting:
     async def _read(
         self, ref: ConversationRef, first_seq: int, last_seq: int, buried: Mapping[int, Message]
     ) -> Sequence[Message]:
-        """Return the messages of a range as they will be."""
+        """Return the messages of a range, with tombstones for those to be forgotten."""
         limit = last_seq - first_seq + 1
         messages = await self.store.messages(ref, after=first_seq - 1, limit=limit)
         return [buried.get(message.seq, message) for message in messages]
@@ -174,7 +174,7 @@ def facts_to_erase(
     ref: ConversationRef,
     seqs: Collection[int],
 ) -> tuple[str, ...]:
-    """Return the ids of the facts that are named or were made from messages of a conversation."""
+    """Return the ids of facts that are named, or derived from forgotten messages."""
     return tuple(fact.id for fact in facts if fact.id in named or _is_from(fact, ref, seqs))
 
 
@@ -183,7 +183,7 @@ def _count_notes(segments: Sequence[Segment]) -> Counter[str]:
 
 
 def _is_from(fact: Fact, ref: ConversationRef, seqs: Collection[int]) -> bool:
-    """Return whether a fact was made from forgotten messages."""
+    """Return whether a fact was derived from forgotten messages."""
     return (
         fact.conversation == ref.id
         and fact.first_seq is not None
@@ -198,7 +198,7 @@ def _overlaps(first_seq: int, last_seq: int, seqs: Collection[int]) -> bool:
 def _pieces(
     segment: Segment, segments: Sequence[Segment], gone: AbstractSet[str]
 ) -> Iterator[Segment | tuple[int, int]]:
-    """Yield the segments that a reflection was made of, and the range of each that has to go."""
+    """Yield the sources of a reflection, each with the range of it to replace."""
     sources = [
         inner
         for inner in segments

@@ -1,4 +1,4 @@
-"""Callbacks of an application before and after an observation or reflection."""
+"""Application callbacks before and after each observation and reflection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,12 +17,12 @@ NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Async functions that see each request and each draft, and may change or veto it.
+    """Async functions that see each request and draft, and may change or veto it.
 
-    A hook returns the request or draft to use, changed or not, or None as a veto: then nothing is
-    written, no failure is recorded, and the stretch is looked at again later. A hook that raises, or
-    takes longer than `timeout_seconds`, makes the step fail. Whatever `before_*` removes from a
-    request is unknown to observers, notes and loss reports.
+    A hook returns the request or draft to use, or None as a veto: then nothing is written, no
+    failure is recorded, and the step is tried again later. A hook that raises, or takes longer than
+    `timeout_seconds`, makes the step fail. Whatever `before_*` removes from a request never reaches
+    observers, notes or loss reports.
 
     Raises:
         InvalidArgument: a hook is not async.
@@ -50,7 +50,7 @@ async def observe(
 
 
 async def prepare(request: ObserveRequest, hooks: Hooks) -> ObserveRequest:
-    """Return the request after the hook before it."""
+    """Return the request after its `before_observe` hook."""
     changed = await _call(hooks, "before_observe", request)
     # Content that the hook removed from the request would still be in the live prompt.
     return changed if hooks.before_observe is None else replace(changed, live=None)
@@ -66,11 +66,11 @@ async def reflect(
 
 
 async def _call(hooks: Hooks, name: str, value: T, *before: object) -> T:
-    """Return *value* as the hook of this name, if there is one, wants it.
+    """Return the result of the hook called *name*, or *value* if there is none.
 
     Raises:
-        ObservationSkipped: it vetoed.
-        ObservationRejected: it raised, took too long, or returned something else.
+        ObservationSkipped: the hook vetoed.
+        ObservationRejected: the hook raised, took too long, or returned a wrong type.
     """
     hook: Callable[..., Awaitable[object]] | None = getattr(hooks, name)
     if hook is None:

@@ -1,4 +1,4 @@
-"""Leases on conversations: short, so that two processes do not pay for the same call."""
+"""Short leases on conversations, so that two processes do not pay for the same model call."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,7 @@ from remanence.types import ConversationRef, Look, MemoryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leases:
-    """Leases of `seconds` in the name of `owner`, prolonged while they are held."""
+    """Leases of `seconds` in the name of `owner`, renewed while they are held."""
 
     store: Store
     clock: Clock
@@ -26,7 +26,7 @@ class Leases:
 
     @asynccontextmanager
     async def hold(self, state: MemoryState) -> AsyncIterator[bool]:
-        """Hold a conversation's lease within the block; yields whether it was acquired."""
+        """Hold a conversation's lease within the block; yield whether it was acquired."""
         if not await self._take(state):
             yield False
             return
@@ -39,19 +39,19 @@ class Leases:
             await self.store.release(state, owner=self.owner)
 
     def free_at(self, look: Look, *, now: datetime) -> datetime:
-        """Return the time from which a planned look may start: after another owner's lease.
+        """Return when a scheduled look may start: not before another owner's lease ends.
 
-        A lease that ends later than one lease length from *now* counts as ending then.
+        A lease is taken to end at most one lease length from *now*, as clocks may differ.
         """
         if look.lease_until is None or look.lease_owner in (None, self.owner):
             return look.at
         return max(look.at, min(look.lease_until, now + timedelta(seconds=self.seconds)))
 
     async def is_still_due(self, state: MemoryState) -> bool:
-        """Return whether the work is undone and the lease still ours, for half its length at least.
+        """Return whether the work is still undone, and our lease lasts for at least half its length.
 
-        Where this process was stopped, or waited long for the lease, another owner may take it
-        before it is prolonged.
+        If this process was suspended, or waited long for the lease, another owner could take the
+        lease before it is renewed.
         """
         current = await self.store.state(state.ref)
         if current is None or current.lease_owner != self.owner or current.lease_until is None:
@@ -72,7 +72,7 @@ async def keep_lease(
     seconds: float,
     prolong: Callable[[], Awaitable[object]],
 ) -> AsyncIterator[None]:
-    """Prolong a lease of so many *seconds* during the block; after a crash it soon expires."""
+    """Renew a lease of *seconds* during the block; after a crash it soon expires."""
 
     async def repeat() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The newest prompt of each conversation, for observers that go on from it."""
+"""The newest prompt of each conversation, for observers that continue it."""
 
 from typing import Final
 
@@ -20,9 +20,9 @@ class LivePrompts:
         self._prompts[state.ref] = state.key, state.erasures, prompt
 
     def newest(self, state: MemoryState) -> LivePrompt | None:
-        """Return the newest prompt, if it is cached and nothing of it was forgotten since.
+        """Return the newest prompt, if it is cached and nothing was forgotten since.
 
-        A conversation that another process deleted, and that was begun anew, has another key.
+        If another process deleted the conversation and began a new one, its key differs.
         """
         key, erasures, prompt = self._prompts.get(state.ref, (0, 0, None))
         return prompt if (key, erasures) == (state.key, state.erasures) else None

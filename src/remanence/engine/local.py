@@ -20,34 +20,34 @@ from remanence.telemetry.spans import Cause, caused_by, current_cause
 from remanence.types import ConversationRef
 
 RESCAN_SECONDS = 60.0
-"""Seconds between scans at most: another process may plan a look and die before it."""
+"""The longest time between scans: another process may schedule a look and die before it."""
 MAX_PAUSES = 10_000
-"""Pauses that are kept; a conversation that paused may never be looked at again."""
+"""Maximum number of pauses kept, as a paused conversation may never be looked at again."""
 LEASE_POLL_SECONDS = 0.1
 SCAN_PAGE = 500
 LAST_KEY = 2**63 - 1
 
 LookAt: TypeAlias = Callable[[ConversationRef], Awaitable[None]]
-"""Returns when nothing is due for a conversation, or another process works on it."""
+"""Works on a conversation until nothing is due for it, or another process works on it."""
 Jobs: TypeAlias = Callable[[LookAt, int], Awaitable[None]]
-"""Takes looks that are handed out to processes, at most so many at a time, until cancelled."""
+"""Takes shared jobs and looks at their conversations, up to a limit at a time, until cancelled."""
 
 
 class Pause(NamedTuple):
-    """The time of the loop until which no look is begun, after so many errors in a row."""
+    """A pause until a time of the event loop, and the number of errors in a row that led to it."""
 
     errors: int
     until: float
 
 
 class LocalEngine:
-    """Looks at conversations until nothing is due for them.
+    """Runs the due steps of conversations as asyncio tasks.
 
-    Conversations take turns, one step each, after which *progressed* is called; at most *workers*
-    are worked on at once, each by one worker. Without workers only the calls that wait do work.
-    What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
-    earliest time. With *jobs*, those say where to look, in place of signals and scans. After an
-    error outside of the steps, such as one of the store, the next look waits as a failed step does.
+    Conversations take turns, one step each, after which *progressed* is called. At most *workers*
+    conversations are worked on at once; without workers, only waiting callers do work. Looks are
+    scheduled in the store: a scan finds those that are due, and sleeps until the next one. With
+    *jobs*, jobs replace signals and scans. After an error outside of the steps, such as a failed
+    store, the next look is delayed like a failed step.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LocalEngine:
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
         self._pauses: Recent[ConversationRef, Pause] = Recent(MAX_PAUSES)
-        # One lock per conversation for callers that do the work themselves, as they share a lease.
+        # Callers that do the work themselves share a lease, so they take turns by this lock.
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
@@ -106,7 +106,7 @@ class LocalEngine:
         if retry and (state := await store.state(ref)) is not None:
             await store.forget_failures(state, at=clock.now())
         await self._settle(ref, everything=everything)
-        if retry and await self._reconciler.observe_again(ref):
+        if retry and await self._reconciler.retry_failed(ref):
             await self._settle(ref, everything=everything)
 
     async def finish(self, ref: ConversationRef) -> None:
@@ -128,7 +128,7 @@ class LocalEngine:
             await self._wait(self._waiting, ref)
 
     async def _run_here(self, ref: ConversationRef) -> None:
-        """Do all that is due in the task of the caller."""
+        """Run all due steps in the caller's task."""
         try:
             while (step := await self._step(ref)).outcome is Outcome.PROGRESS:
                 self._progressed()
@@ -148,7 +148,7 @@ class LocalEngine:
     async def _wait(
         self, calls: defaultdict[ConversationRef, Waiters], ref: ConversationRef
     ) -> None:
-        """Ask for a look, and wait until these *calls* are settled."""
+        """Request a look, and wait until *calls* resolves this caller's future."""
         if self._closed:
             raise closed_error()
         settled = calls[ref].add()
@@ -185,7 +185,7 @@ class LocalEngine:
         self._queue.put_nowait(ref)
 
     async def _watch(self) -> None:
-        """Look at what is due, and sleep until more is."""
+        """Scan for due looks, and sleep until the next one."""
         await self._reconciler.use_rules()
         while True:
             self._rescan.clear()
@@ -197,9 +197,9 @@ class LocalEngine:
                     await self._rescan.wait()
 
     async def _scan(self) -> float:
-        """Signal the conversations that are due; return the seconds until the next one is.
+        """Signal the conversations that are due, and return the seconds until the next one.
 
-        A look planned later than the longest possible wait comes from a wrong clock, and is due.
+        A look scheduled later than the longest possible wait comes from a wrong clock, and is due.
         """
         store, now = self._reconciler.store, self._reconciler.clock.now()
         next_at = now + timedelta(seconds=RESCAN_SECONDS)
@@ -252,7 +252,7 @@ class LocalEngine:
         return step
 
     def _pause(self, ref: ConversationRef, error: Exception) -> None:
-        """Log the error of a look, and put off the next one."""
+        """Log the error of a look, and delay the next one."""
         policy, jitter = self._reconciler.policy, self._reconciler.backoff.jitter()
         errors = 1 + (self._pauses[ref].errors if ref in self._pauses else 0)
         seconds = retry_delay(policy, errors, jitter=jitter).total_seconds()
@@ -266,7 +266,7 @@ class LocalEngine:
         return max(0.0, left)
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
-        """Queue the conversation again if there is more to do; else it has settled."""
+        """Queue the conversation again if there is more to do; otherwise settle its waiters."""
         again = ref in self._again
         self._again.discard(ref)
         if ref in self._watching and (step.outcome is Outcome.PROGRESS or not again):
@@ -284,7 +284,7 @@ class LocalEngine:
             self._everything.discard(ref)
         if ref in self._waiting:
             self._waiting.pop(ref).settle(step.error)
-        if ref in self._looking:  # jobs: what stopped a look is planned anew
+        if ref in self._looking:  # with jobs, an interrupted look is scheduled again
             self._looking.pop(ref).settle()
         if step.until is not None:
             wait = step.until - self._reconciler.clock.now()

@@ -1,8 +1,8 @@
-"""Jobs of procrastinate, in the memory's own PostgreSQL database.
+"""Procrastinate jobs in the memory's own PostgreSQL database.
 
-A trigger of the database defers a job in the transaction that plans a look, and one conversation has
-at most one job that waits and one that runs. A job says only where to look: the cursors tell what is
-due, and guard each commit, so that a lost, doubled or late job does no harm.
+A database trigger defers a job in the transaction that schedules a look. A conversation has at most
+one waiting and one running job. A job only names the conversation: the cursors determine what is due
+and guard each commit, so lost, doubled or late jobs do no harm.
 """
 
 import asyncio
@@ -29,29 +29,29 @@ from remanence.types import ConversationRef
 
 QUEUE: Final = "remanence"
 CONNECTIONS: Final = 4
-"""Connections of a process for its jobs, beside one that listens for them."""
+"""Connections of a process for its jobs, besides the one that listens for them."""
 
 MAX_POLL_SECONDS: Final = 5.0
-"""Seconds until a job is found whose time has come, as no signal tells of it."""
+"""Seconds until a scheduled job is found once it is due, as PostgreSQL does not notify of it."""
 
 RETENTION_CRON: Final = "17 */6 * * *"
-"""Times of the sweeps for retention; one process makes each of them."""
+"""Times of the retention sweeps, each done by one process."""
 
-_FORGET_THE_DEAD: Final = """
+_DELETE_DEAD_WORKERS: Final = """
 DELETE FROM procrastinate_workers
 WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s) AND id IN (
   SELECT worker_id FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing'
 )
 """
-"""Workers of other applications may have another heartbeat."""
+"""Limited to workers on this queue, as other applications may use a slower heartbeat."""
 
-_END_LEFT_JOBS: Final = (
+_DELETE_ORPHANED_JOBS: Final = (
     "DELETE FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing' "
     "AND (worker_id IS NULL OR id = ANY(%(unfinished)s))"
 )
-"""Jobs of processes that died, and those of this one whose end could not be written."""
+"""Jobs of dead processes, and jobs of this one whose end could not be written."""
 
-_PLAN_AGAIN: Final = """
+_RESCHEDULE: Final = """
 UPDATE states SET look_at = %(now)s WHERE conversation IN (
   SELECT conversation FROM states
   WHERE (look_at <= %(now)s OR look_at > %(beyond)s)
@@ -66,11 +66,12 @@ UPDATE states SET look_at = %(now)s WHERE conversation IN (
   FOR UPDATE SKIP LOCKED
 )
 """
-"""Looks that are due, or planned by a wrong clock, and have no job. The trigger defers one for each."""
+"""Touches looks that are due (or scheduled by a wrong clock) without a job, so that the trigger
+defers one for each."""
 
 
 class _JobManager(JobManager):
-    """Keeps the ids of jobs whose end could not be written, as nobody else knows of it."""
+    """Remembers jobs whose end could not be written, which only this process knows."""
 
     def __init__(self, connector: PsycopgConnector) -> None:
         super().__init__(connector)
@@ -89,7 +90,7 @@ class _JobManager(JobManager):
 
 
 async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurrency: int) -> None:
-    """Take looks as jobs: each is taken by one of the processes that work on a database."""
+    """Run jobs, each of which is taken by one of the processes on the database, until cancelled."""
     await reconciler.use_rules()
     background, seconds = reconciler.leases.background, reconciler.leases.seconds
     connector = PsycopgConnector(
@@ -111,7 +112,7 @@ async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurren
         @app.periodic(cron=RETENTION_CRON)
         @app.task(name="remanence.retention", queue=QUEUE, queueing_lock="remanence retention")
         async def enforce_retention(timestamp: int) -> None:  # noqa: ARG001 - passed to each
-            """Begin a sweep in the process that took the job, which goes on with looks."""
+            """Start a sweep in the process that took the job, without blocking its other jobs."""
             background.spawn("retention", reconciler.pruner.prune)
 
     async def keep_sweeping() -> None:
@@ -120,7 +121,7 @@ async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurren
             await asyncio.sleep(seconds / 2)
 
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(app.close_async)  # also of one that was being opened
+        stack.push_async_callback(app.close_async)  # also if opening was interrupted
         await app.open_async()
         sweeping = background.spawn("sweep", keep_sweeping)
         try:
@@ -135,23 +136,23 @@ async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurren
         finally:
             sweeping.cancel()
             await wait_for_end(sweeping)
-            with contextlib.suppress(ConnectorException):  # others do it, only later
+            with contextlib.suppress(ConnectorException):  # other processes do it later
                 await _sweep(reconciler, manager)
-    raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
+    raise StoreUnavailable("the job worker stopped: see its log for the reason")
 
 
 async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
-    """Plan the looks anew whose jobs are lost, as are those of processes that died.
+    """Reschedule looks whose jobs were lost, such as those of dead processes.
 
-    A process that is taken for dead, and is not, registers anew when it takes its next job.
+    A live process that is mistaken for dead registers again with its next job.
     """
     seconds, now = reconciler.leases.seconds, reconciler.clock.now()
     execute, unfinished = manager.connector.execute_query_async, sorted(manager.unfinished)
-    await execute(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
-    await execute(_END_LEFT_JOBS, queue=QUEUE, unfinished=unfinished)
+    await execute(_DELETE_DEAD_WORKERS, queue=QUEUE, seconds=seconds)
+    await execute(_DELETE_ORPHANED_JOBS, queue=QUEUE, unfinished=unfinished)
     manager.unfinished.difference_update(unfinished)
     await execute(
-        _PLAN_AGAIN,
+        _RESCHEDULE,
         now=encode_instant(now),
         beyond=encode_instant(now + longest_wait(reconciler.policy)),
         lease_until=encode_instant(now + timedelta(seconds=seconds)),
@@ -159,13 +160,13 @@ async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
 
 
 async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
-    """Keep a process that is stopped from holding locks on jobs between two messages."""
+    """Use autocommit, so that a suspended process holds no locks on jobs."""
     await connection.set_autocommit(True)
 
 
 def make_engine(
     reconciler: Reconciler, *, workers: int, progressed: Callable[[], None], url: str
 ) -> LocalEngine:
-    """Return an engine that works on jobs in the database at *url*."""
+    """Return an engine that runs jobs from the database at *url*."""
     jobs = partial(take_jobs, reconciler, url)
     return LocalEngine(reconciler, workers=workers, progressed=progressed, jobs=jobs)

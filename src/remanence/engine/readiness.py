@@ -1,4 +1,4 @@
-"""Readiness of a memory: the store can be read, and background work keeps up."""
+"""Readiness of a memory: the store answers, and background work keeps up."""
 
 import asyncio
 import logging
@@ -13,20 +13,20 @@ from remanence.types import Unready
 _log = logging.getLogger(__name__)
 
 STORE_SECONDS: Final = 5.0
-"""Seconds within which the store has to answer."""
+"""Seconds within which the store must answer."""
 
 OVERDUE: Final = timedelta(minutes=5)
-"""Tolerated delay of due work: scans are a minute apart, and a backlog takes a while."""
+"""Tolerated delay of due work: scans are up to a minute apart, and a backlog takes a while."""
 
 FAILING_STEPS: Final = 3
 FAILING_WITHIN: Final = timedelta(minutes=15)
-"""Consecutive failed steps within this time, over all conversations, that make a memory unready."""
+"""A memory is unready if its last `FAILING_STEPS` steps, in any conversation, failed within this time."""
 
 _PAGE: Final = 500
 
 
 async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
-    """Return the reasons why a memory is not ready; *works* if background work is expected."""
+    """Return the reasons why a memory is not ready; *works* says if background work is expected."""
     now = clock.now()
     try:
         async with asyncio.timeout(STORE_SECONDS):
@@ -44,14 +44,14 @@ async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unre
 
 
 async def _overdue(store: Store, now: datetime) -> Unready | None:
-    """Return the oldest overdue look; one whose conversation is leased does not count."""
+    """Return the oldest overdue look, ignoring leased conversations."""
     for look in await store.looks(after=None, limit=_PAGE):
         if look.at > now - OVERDUE:
             break
         if look.lease_until is None or look.lease_until <= now:
             waited = (now - look.at).total_seconds()
             return Unready(
-                code="overdue", detail=f"background work waits since {waited:,.0f} s for its turn"
+                code="overdue", detail=f"background work has been due for {waited:,.0f} s"
             )
     return None
 
@@ -60,7 +60,7 @@ async def _failing(store: Store, now: datetime) -> Unready | None:
     outcomes = await store.outcomes(since=now - FAILING_WITHIN, limit=FAILING_STEPS)
     if len(outcomes) < FAILING_STEPS or any(each.kind != "failed" for each in outcomes):
         return None
-    # Step and reason only: the rest may repeat text of the conversation.
+    # Only step and reason: the rest may quote the conversation.
     last = ": ".join(outcomes[0].detail.split(": ")[:2])
     detail = f"the last {FAILING_STEPS} steps of background work failed, the newest with {last}"
     return Unready(code="failing", detail=detail)

@@ -1,4 +1,4 @@
-"""One step at a time: look at a conversation's cursors, do what is due, commit."""
+"""The reconciler: look at a conversation's cursors, run the next due step, commit."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -48,7 +48,7 @@ from remanence.wire.boundaries import is_turn_open
 class _Look(NamedTuple):
     """A look at a conversation; *everything* includes steps that are not due yet.
 
-    Observers are not called in the middle of a turn (not *in_time*) unless the backlog is long.
+    In the middle of a turn (not *in_time*), observers are called only for a long backlog.
     """
 
     snapshot: Snapshot
@@ -59,7 +59,7 @@ class _Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """Runs the next step that is due for a conversation. Stateless."""
+    """Runs the next due step of a conversation. Stateless."""
 
     store: Store
     policy: Policy
@@ -78,7 +78,7 @@ class Reconciler:
 
     @property
     def maker_names(self) -> dict[StepName, str]:
-        """Names of the observer, the reflector and the extractor, by their step."""
+        """The names of observer, reflector and extractor, by step."""
         writer = self.segment_writer
         return {
             "observe": maker_name(writer.observer),
@@ -87,7 +87,7 @@ class Reconciler:
         }
 
     async def use_rules(self) -> None:
-        """Plan a look at every conversation if the settings that decide what is due changed."""
+        """Schedule a look at every conversation, if the settings that decide what is due changed."""
         rules = repr((self.policy, tuple(self.maker_names.values())))
         digest = hashlib.sha256(rules.encode()).hexdigest()[:16]
         await self.store.use_look_rules(digest, at=self.clock.now())
@@ -97,8 +97,8 @@ class Reconciler:
     ) -> Step:
         """Look once and run at most one step; *everything* includes steps that are not due yet.
 
-        An observation waits for the end of a turn unless *eager*, for when somebody waits for it.
-        If nothing is due, the next look is planned.
+        An observation waits for the end of a turn unless *eager* is set, as a caller waits for it.
+        If nothing is due, the next look is scheduled.
         """
         if not self.policy.enabled:
             return IDLE
@@ -114,7 +114,7 @@ class Reconciler:
         in_time = everything or eager or not is_turn_open(snapshot.tail)
         look = _Look(snapshot, now, everything, in_time)
         times: list[datetime] = []
-        for run in (self._observing, self._restoring, self._reflecting, self._remembering):
+        for run in (self._observe_due, self._restore_due, self._reflect_due, self._extract_due):
             step = await run(look)
             if step.outcome is not Outcome.IDLE or step.error is not None:
                 return step
@@ -123,12 +123,12 @@ class Reconciler:
         return await self._rest(snapshot.state, min(times, default=None), now)
 
     async def roll_up(self, ref: ConversationRef) -> None:
-        """Condense all notes of a conversation that ends, if observations are among them.
+        """Condense all notes of a conversation that ends, if any of them are observations.
 
-        A failure is recorded, as that of any step; the notes stay as they are.
+        A failure is recorded like that of any step, and leaves the notes unchanged.
 
         Raises:
-            StoreError: the database refused.
+            StoreError: the database failed.
         """
         snapshot = await self._snapshot(ref)
         if snapshot is None or not (self.policy.enabled and self.policy.reflect_at_end):
@@ -139,7 +139,7 @@ class Reconciler:
         observed_seq = snapshot.state.observed_seq
         await activate(self.store, self.policy, snapshot, observed_seq, at=self.clock.now())
         active = await self._snapshot(ref) or snapshot
-        # Meanwhile another worker may have observed more, which the prompt does not show yet.
+        # Another worker may have observed more meanwhile, which the prompt does not show yet.
         shown = tuple(s for s in active.segments if s.last_seq <= active.state.active_seq)
         reflect = partial(self.segment_writer.reflect, active, shown, final=True)
         step = await self._run_leased("reflect", active.state, reflect)
@@ -147,7 +147,7 @@ class Reconciler:
             raise step.error
 
     async def _rest(self, state: MemoryState, until: datetime | None, now: datetime) -> Step:
-        """Plan the next look; look again at once if the conversation changed meanwhile."""
+        """Schedule the next look; look again at once if the conversation changed meanwhile."""
         at = None if until is None else min(until, now + longest_wait(self.policy))
         tokens = look_tokens(self.policy, state)
         is_planned = (at, tokens) == (state.look_at, state.look_tokens)
@@ -158,7 +158,7 @@ class Reconciler:
     async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
         return await read_snapshot(self.store, self.policy, ref)
 
-    async def _observing(self, look: _Look) -> Step:
+    async def _observe_due(self, look: _Look) -> Step:
         snapshot, now, everything, in_time = look
         state, failure = snapshot.state, snapshot.state.observe_failure
         if not in_time and not may_interrupt(self.policy, state):
@@ -176,7 +176,7 @@ class Reconciler:
             return IDLE
         first, *others = slices
         if stands_in:
-            work = partial(self.segment_writer.take_over, state, first)
+            work = partial(self.segment_writer.commit_stand_in, state, first)
         else:
             own_failure = observe_failure(state, observer)
             halved = halve(first, own_failure.halvings if own_failure else 0)
@@ -186,39 +186,39 @@ class Reconciler:
     async def _observe(
         self, snapshot: Snapshot, messages: tuple[Message, ...], *others: tuple[Message, ...]
     ) -> bool:
-        """Commit observations, the first without notes if all tries on its messages failed."""
+        """Commit observations; if the observer has failed too often, the first has no notes."""
         state, observer = snapshot.state, self.maker_names["observe"]
         try:
             return await self.segment_writer.observe(snapshot, messages, *others)
         except Exception as error:
-            why = self.backoff.last_straw(state, messages, error, observer=observer)
-            if why is None:
+            stretch = self.backoff.give_up_if_exhausted(state, messages, error, observer=observer)
+            if stretch is None:
                 raise
-        return await self.segment_writer.leave_out(state, messages, why, observer=observer)
+        return await self.segment_writer.commit_failed(state, messages, stretch, observer=observer)
 
-    async def observe_again(self, ref: ConversationRef) -> bool:
-        """Retry the failed stretches; return whether any of them could be observed."""
+    async def retry_failed(self, ref: ConversationRef) -> bool:
+        """Observe given-up stretches again; return whether any of them succeeded."""
         snapshot = await self._snapshot(ref) if self.policy.enabled else None
         if snapshot is None:
             return False
         failed = [s for s in snapshot.segments if s.failed and s.generation == 0]
-        outcomes = [await self._try_again(snapshot, segment) for segment in failed]
+        outcomes = [await self._retry_stretch(snapshot, segment) for segment in failed]
         return any(outcomes)
 
-    async def _try_again(self, snapshot: Snapshot, failed: Segment) -> bool:
-        """Observe one failed stretch; another failure changes nothing."""
+    async def _retry_stretch(self, snapshot: Snapshot, failed: Segment) -> bool:
+        """Observe one given-up stretch again; another failure changes nothing."""
         state = snapshot.state
         async with self.leases.hold(state) as is_ours:
             try:
-                return is_ours and await self.segment_writer.observe_again(snapshot, failed)
+                return is_ours and await self.segment_writer.reobserve(snapshot, failed)
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
                 self.backoff.log(state, error)
                 return False
 
-    async def _restoring(self, look: _Look) -> Step:
-        """Have the configured observer make notes that the embedded one made in its place."""
+    async def _restore_due(self, look: _Look) -> Step:
+        """Have the configured observer replace notes that the embedded one made in its place."""
         state = look.snapshot.state
         stand_in = next((segment for segment in look.snapshot.segments if segment.stands_in), None)
         if not look.in_time or stand_in is None or self.segment_writer.is_embedded:
@@ -231,14 +231,14 @@ class Reconciler:
 
     async def _restore(self, snapshot: Snapshot, stand_in: Segment) -> bool:
         try:
-            return await self.segment_writer.observe_again(snapshot, stand_in)
+            return await self.segment_writer.reobserve(snapshot, stand_in)
         except Exception as error:
             if self.backoff.is_outage(error):
                 raise
             self.backoff.log(snapshot.state, error)
-        return await self.segment_writer.keep(snapshot.state, stand_in)
+        return await self.segment_writer.keep_stand_in(snapshot.state, stand_in)
 
-    async def _reflecting(self, look: _Look) -> Step:
+    async def _reflect_due(self, look: _Look) -> Step:
         state, now = look.snapshot.state, look.now
         sources = reflection_sources(self.policy, state, look.snapshot.segments)
         if not sources:
@@ -248,12 +248,12 @@ class Reconciler:
             return wait(due_at)
         if (due_at := reflection_time(self.policy, state, now=now)) > now:
             return wait(due_at)
-        if held_back := self._held_back("reflect", look):
-            return held_back
+        if backoff := self._backoff_of("reflect", look):
+            return backoff
         reflect = partial(self.segment_writer.reflect, look.snapshot, sources)
         return await self._run_leased("reflect", state, reflect)
 
-    async def _remembering(self, look: _Look) -> Step:
+    async def _extract_due(self, look: _Look) -> Step:
         state = look.snapshot.state
         end = facts_end(self.policy, state, everything=look.everything)
         idle_at = facts_time(self.policy, state)
@@ -261,14 +261,14 @@ class Reconciler:
             end = state.last_seq
         if end is None:
             return IDLE if idle_at is None else wait(idle_at)
-        if held_back := self._held_back("facts", look):
-            return held_back
+        if backoff := self._backoff_of("facts", look):
+            return backoff
         visible = self.segment_writer.visible
         extract = partial(self.extraction.extract, look.snapshot, end, visible)
         return await self._run_leased("facts", state, extract)
 
-    def _held_back(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
-        """Return the wait after a failed step or observation; None if the step may be tried."""
+    def _backoff_of(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
+        """Return the wait after a failed step or observation; None if the step may run."""
         state, names = look.snapshot.state, self.maker_names
         if later_steps_wait(state, now=look.now, observer=names["observe"]):
             return self.backoff.until_next_try(state, state.observe_failure)
@@ -280,10 +280,9 @@ class Reconciler:
     async def _run_leased(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
-        """Do *work* as the only owner of the conversation; a failure is recorded, not raised.
+        """Do *work* under the conversation's lease; a failure is recorded, not raised.
 
-        What the database refused is also the error of the step: its calls of a model are lost, so
-        the next try waits as after any other failure.
+        A failed commit backs off like any other failure, as its model calls were wasted.
         """
         async with self.leases.hold(state) as is_ours:
             if not is_ours:

@@ -1,4 +1,4 @@
-"""Retention: rows that no rule keeps are deleted in small batches while others work."""
+"""Retention: deletes rows that no rule keeps, in small batches beside other work."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ from remanence.types import (
 )
 
 SWEEP_SECONDS: Final = 6 * 3_600.0
-"""The time between two sweeps of a process; a rule is kept to within this."""
+"""The time between two sweeps of a process: rows may outlive their rule by this much."""
 
 _PAGE: Final = 50
 _BATCH_ROWS: Final = 200
@@ -29,18 +29,18 @@ _PAUSE_SECONDS: Final = 0.02
 
 
 def retention_rules(settings: Settings, budgets: Sequence[Budget]) -> Retention:
-    """Return the rules that *settings* name.
+    """Return the retention rules of *settings*.
 
     Raises:
-        InvalidPolicy: a budget counts calls that a rule would delete.
+        InvalidPolicy: a budget counts model calls that a rule would delete.
     """
     usage = Keep(days=settings.usage_keep_days, last=settings.usage_keep_last)
     lasting = next((each for each in budgets if not each.daily and each.scope != "day"), None)
     if usage and lasting is not None:
         raise InvalidPolicy(
-            f"the budget of each {lasting.scope} counts all model calls, which usage_keep_days="
-            f"{usage.days!r} and usage_keep_last={usage.last!r} delete: make the budget daily=True, "
-            "or leave out the two settings"
+            f"the budget of each {lasting.scope} counts all model calls, but usage_keep_days="
+            f"{usage.days!r} and usage_keep_last={usage.last!r} delete old ones: use a budget with "
+            "daily=True, or leave out the two settings"
         )
     return Retention(
         superseded=Keep(days=settings.superseded_keep_days, last=settings.superseded_keep_last),
@@ -52,14 +52,14 @@ def retention_rules(settings: Settings, budgets: Sequence[Budget]) -> Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruner:
-    """Deletes what no rule keeps. Stateless; safe beside others on the same database."""
+    """Deletes rows that no rule keeps. Stateless; safe beside other pruners on the same database."""
 
     store: Store
     clock: Clock
     rules: Retention
 
     async def keep_pruning(self) -> None:
-        """Sweep the database now and every few hours; return at once if there is no rule."""
+        """Sweep the database now and every few hours; return at once if there are no rules."""
         while self.rules:
             await self.prune()
             await asyncio.sleep(SWEEP_SECONDS)
@@ -80,7 +80,7 @@ class Pruner:
             telemetry.rows_pruned(total)
 
     async def measure(self) -> DatabaseSize:
-        """Return the sizes of the tables that grow, and counts of what a sweep would delete."""
+        """Return the sizes of the tables that grow, and the rows that a sweep would delete."""
         now = self.clock.now()
         total = Pruned(usage=await self.store.prunable_usage(self.rules, at=now))
         async for states in self._pages():
@@ -88,7 +88,7 @@ class Pruner:
         return DatabaseSize(await self.store.table_sizes(), total)
 
     async def _pages(self) -> AsyncIterator[tuple[MemoryState, ...]]:
-        """Yield all conversations, if a rule concerns them."""
+        """Yield pages of all conversations, if any rule concerns conversations."""
         after: ConversationRef | None = None
         if not (self.rules.superseded or self.rules.log or self.rules.vectors):
             return

@@ -1,4 +1,4 @@
-"""Segments and their commits: observations of messages, reflections of segments."""
+"""Writing of segments: observations of messages, reflections of segments."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -44,15 +44,15 @@ from remanence.types import (
 
 KNOWN_NOTES = 100
 ZONE_MESSAGES, ZONE_STEP = 200, 20
-"""Messages before an observation among which the user's time zone is looked for, and at once."""
+"""How many earlier messages are searched for the user's time zone, and how many are read at once."""
 LOST_LITERALS = 200
 SLICE_CHARACTERS = 1_000
 MIN_LIMIT_TOKENS = 32
-"""Minimum size limit of notes: with date and speaker they may exceed a source of a few words."""
+"""The smallest size limit of notes, which may exceed a short source by their date and speaker."""
 
 
 def source_limit(observer: object) -> int | None:
-    """Return the `max_source_tokens` of an observer; None if it has none."""
+    """Return the `max_source_tokens` of an observer, if it has one."""
     limit = getattr(observer, "max_source_tokens", None)
     return limit if isinstance(limit, int) else None
 
@@ -76,13 +76,13 @@ class SegmentWriter:
         return isinstance(self.observer, ExtractiveObserver)
 
     async def observe(self, snapshot: Snapshot, *slices: tuple[Message, ...]) -> bool:
-        """Observe adjacent slices at once, and commit them in order up to the first that failed.
+        """Observe adjacent slices concurrently, and commit them in order up to the first failure.
 
-        False if another committed the first one before. The notes of a slice do not know those of
-        the others.
+        The observer of one slice does not see the notes of the others. Returns false if another
+        process committed the first slice before.
 
         Raises:
-            Exception: whatever the first slice failed with.
+            Exception: the error of the first slice, if it failed.
         """
         state, known = snapshot.state, _known_notes(snapshot.segments)
         async with asyncio.TaskGroup() as group:
@@ -106,7 +106,7 @@ class SegmentWriter:
     async def _try_to_observe(
         self, state: MemoryState, messages: tuple[Message, ...], known: tuple[Note, ...]
     ) -> Segment | Exception:
-        """Return an observation that is not committed yet, or the failure to make it."""
+        """Return an uncommitted observation, or the error of making it."""
         empty = self.without_notes(messages)
         try:
             with guard_cancellation():
@@ -115,8 +115,8 @@ class SegmentWriter:
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return error
 
-    async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
-        """Observe the range of a segment again, and replace it; false if that is gone."""
+    async def reobserve(self, snapshot: Snapshot, failed: Segment) -> bool:
+        """Observe the range of a segment again, and replace the segment; false if it is gone."""
         state = snapshot.state
         messages = await self.store.messages(
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
@@ -126,12 +126,12 @@ class SegmentWriter:
         empty = self.without_notes(messages, generation=failed.generation)
         return await self._replace(state, failed, await self._observation(empty, draft, seen))
 
-    async def take_over(self, state: MemoryState, messages: Sequence[Message]) -> bool:
-        """Commit an observation by the embedded observer; false if another was first."""
+    async def commit_stand_in(self, state: MemoryState, messages: Sequence[Message]) -> bool:
+        """Commit an observation by the embedded observer; false if another process was first."""
         return await self._commit(state, await self.stand_in(state, messages))
 
-    async def keep(self, state: MemoryState, stand_in: Segment) -> bool:
-        """Keep notes that stand in, since the configured observer refuses their messages."""
+    async def keep_stand_in(self, state: MemoryState, stand_in: Segment) -> bool:
+        """Make stand-in notes permanent, as the configured observer refuses their messages."""
         made_by = stand_in.made_by.removeprefix(STAND_IN)
         kept = replace(stand_in, id=self.clock.new_id("obs"), made_by=made_by)
         return await self._replace(state, stand_in, kept)
@@ -139,9 +139,9 @@ class SegmentWriter:
     async def stand_in(
         self, state: MemoryState, messages: Sequence[Message], *, generation: int = 0
     ) -> Segment:
-        """Return notes of *messages* that the embedded observer made, not committed yet.
+        """Return an uncommitted observation of *messages* by the embedded observer.
 
-        `made_by` marks them if another observer is to make them again.
+        Its `made_by` marks it as a stand-in if another observer is configured.
         """
         embedded = replace(self, observer=ExtractiveObserver())
         draft, seen = await embedded._draft(state, messages, known=())
@@ -150,27 +150,27 @@ class SegmentWriter:
         empty = self.without_notes(messages, generation=generation)
         return await self._observation(empty, draft, seen)
 
-    async def leave_out(
+    async def commit_failed(
         self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
     ) -> bool:
-        """Commit an observation without notes of messages that every try failed on."""
+        """Commit an observation without notes, for messages that were given up."""
         empty = self.without_notes(messages)
         return await self._commit(state, replace(empty, made_by=observer, failed=(why,)))
 
     async def adopt(
         self, state: MemoryState, messages: Sequence[Message], draft: Draft, *, created_at: datetime
     ) -> bool:
-        """Commit notes of *messages* that were made elsewhere at *created_at*.
+        """Commit notes of *messages* that were made elsewhere, at *created_at*.
 
         Raises:
-            ObservationRejected: they are larger than their source, or unfit otherwise.
+            ObservationRejected: the notes are larger than their source, or unusable otherwise.
         """
         empty = replace(self.without_notes(messages), created_at=created_at)
         seen = await observable_messages(messages)
         return await self._commit(state, await self._observation(empty, draft, seen))
 
     async def visible(self, state: MemoryState, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the part of *messages* that the hooks let a model see.
+        """Return the part of *messages* that the hooks allow a model to see.
 
         Raises:
             ObservationSkipped: a hook vetoed.
@@ -181,7 +181,7 @@ class SegmentWriter:
     async def reflect(
         self, snapshot: Snapshot, sources: tuple[Segment, ...], *, final: bool = False
     ) -> bool:
-        """Make and commit a reflection; false if its sources were replaced meanwhile."""
+        """Make and commit a reflection; false if its sources have been replaced meanwhile."""
         state = snapshot.state
         plan = plan_reflection(self.policy, sources, final=final)
         request = ReflectRequest(
@@ -234,7 +234,7 @@ class SegmentWriter:
     async def _draft(
         self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
     ) -> tuple[Draft, Sequence[Message]]:
-        """Return the observer's notes of *messages*, and the part of them that it was shown."""
+        """Return the observer's draft for *messages*, and the messages that it was shown."""
         request = await self._request(state, messages, known=known)
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observe(self.observer, request, self.hooks)
@@ -259,9 +259,9 @@ class SegmentWriter:
     async def _in_users_zone(
         self, state: MemoryState, messages: Sequence[Message]
     ) -> Sequence[Message]:
-        """Return messages with the times of the user's zone; those beside one of the user have it.
+        """Return the messages with times in the user's zone, taken from a recent user message.
 
-        A long run of tools may be observed without a message of the user.
+        A long run of tool calls may be observed without any message of the user.
         """
         if any(message.role == "user" for message in messages):
             return messages
@@ -276,7 +276,7 @@ class SegmentWriter:
         return messages
 
     async def _observation(self, empty: Segment, draft: Draft, seen: Sequence[Message]) -> Segment:
-        """Return a segment with the notes of *draft*, whose maker read *seen*."""
+        """Return a segment with the notes of *draft*, which was made from *seen*."""
         target = observation_target(self.policy, empty.source_tokens)
         return await self._with_notes(
             empty,
@@ -288,13 +288,13 @@ class SegmentWriter:
     async def _with_notes(
         self, empty: Segment, draft: Draft, *, texts: tuple[str, ...], limit_tokens: int
     ) -> Segment:
-        """Return a segment with the notes of *draft*, checked against the texts of its source."""
+        """Return a segment with the notes of *draft*, checked against its source."""
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()
         tokens = self.count_text(text)
         await pacer.pause()
-        # Comparing with a long source takes a while and must not block the event loop.
+        # Comparing with a long source takes a while, and would block the event loop.
         await asyncio.to_thread(
             check_draft,
             draft,
@@ -327,7 +327,7 @@ def _report(state: MemoryState, segment: Segment, committed: MemoryState | None)
 
 
 async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
-    """Return the loss report, made in slices so as not to block the event loop."""
+    """Return the loss report; computed in slices, without blocking the event loop."""
     report = LossReport(note_text)
     pacer = Pacer()
     for text in texts:

@@ -1,4 +1,4 @@
-"""Slices of the tape: the messages of the next observations."""
+"""Slices of the tape to observe next."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from remanence.types import MemoryState, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """Reads the slices of a tape by a policy; an observer takes at most *limit* tokens at once."""
+    """Reads slices of a tape for a policy and an observer that takes at most *limit* tokens."""
 
     store: Store
     policy: Policy
@@ -20,7 +20,7 @@ class Slices:
     async def take(
         self, state: MemoryState, count: int, *, everything: bool
     ) -> tuple[tuple[Message, ...], ...]:
-        """Return the next slices to observe: the first, and those due after it, at most *count*."""
+        """Return up to *count* adjacent slices to observe, as far as they are due."""
         slices: list[tuple[Message, ...]] = []
         while messages := await self._next(state, everything=everything):
             slices.append(messages)
@@ -36,7 +36,7 @@ class Slices:
         return tuple(slices)
 
     async def _next(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
-        """Return the oldest messages to observe; reads on to the end of a run of tool calls."""
+        """Return the oldest unobserved messages, up to the end of a run of tool calls."""
         policy = self.policy
         max_tokens = min(policy.slice_tokens, self.limit or policy.slice_tokens)
         limit = policy.observe_slice_messages + 1 if policy.observe_slice == "oldest_n" else None

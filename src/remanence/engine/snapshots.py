@@ -1,4 +1,4 @@
-"""Snapshots with a tail that is long enough for a context."""
+"""Snapshots whose tail is long enough for a context."""
 
 from dataclasses import replace
 
@@ -8,16 +8,16 @@ from remanence.types import ConversationRef, Snapshot
 from remanence.wire.boundaries import has_orphans
 
 EARLIER_MESSAGES = 50
-"""Messages that are read at a time to find the calls of results."""
+"""Messages read at a time to find the calls of tool results."""
 
 
 async def read_snapshot(
     store: Store, policy: Policy, ref: ConversationRef, *, tail_tokens: int | None = None
 ) -> Snapshot | None:
-    """Return the snapshot of a conversation; None if there is none.
+    """Return the snapshot of a conversation; None if the conversation does not exist.
 
-    Its tail has *tail_tokens*, by default those of a context, as far as the tape has them. However
-    long its messages are, it has the newest `keep_last` and the calls of all its results.
+    The tail has up to *tail_tokens*, by default those of a context. It always includes the newest
+    `keep_last` messages and the calls of all its tool results, however long they are.
     """
     most = policy.context_tokens if tail_tokens is None else tail_tokens
     snapshot = await store.snapshot(ref, tail_tokens=most)

@@ -8,7 +8,7 @@ StepName: TypeAlias = Literal["observe", "reflect", "facts"]
 
 
 class Outcome(Enum):
-    """The outcome of a step: look again, nothing due yet, or done by another process."""
+    """The outcome of a step: look again, nothing due yet, or leased by another process."""
 
     PROGRESS = "progress"
     IDLE = "idle"
@@ -16,9 +16,9 @@ class Outcome(Enum):
 
 
 class Step(NamedTuple):
-    """The outcome of a step; of one that is due later, the time of the next look.
+    """The outcome of a step, and the time of the next look if it is due later.
 
-    `error` is what stopped a look: an error outside of the steps, or of the database.
+    `error` is an error that ended the look: one outside of the steps, or of the database.
     """
 
     outcome: Outcome
@@ -32,5 +32,5 @@ LEASED = Step(Outcome.LEASED)
 
 
 def wait(until: datetime) -> Step:
-    """A step that is due later."""
+    """Return the outcome of a step that is due later."""
     return Step(Outcome.IDLE, until)

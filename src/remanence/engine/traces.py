@@ -1,4 +1,4 @@
-"""Traces of forgotten messages elsewhere: notes of other messages, and facts made later."""
+"""Traces of forgotten messages in the notes of other messages, and in later facts."""
 
 import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set as AbstractSet
@@ -15,15 +15,15 @@ from remanence.types import ConversationRef, Fact, MemoryState, Message, Segment
 PAGE: Final = 500
 _MIN_INFLECTED: Final = 4
 _SMALL_NUMBER: Final = re.compile(r"\d{1,2}")
-"""Every text may have one, as of a day or an hour: it shows no repetition."""
+"""Small numbers, such as days and hours, occur everywhere and are not evidence of a repetition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """Finds what repeats forgotten messages though its own messages do not say it.
+    """Finds notes and facts that repeat forgotten messages though their own sources do not.
 
-    Observers know the notes before theirs, and extractors the user's facts: both may name what a
-    message replaced. A repeated term counts if no message that stays says it.
+    Observers see earlier notes and extractors the user's facts, so both may repeat them. A repeated
+    term counts if no remaining message contains it.
     """
 
     store: Store
@@ -66,10 +66,10 @@ class Traces:
         return found | {id_ for id_, named in suspects.items() if named & unsaid}
 
     async def in_facts(self, facts: Sequence[Fact], erased: Collection[str]) -> AbstractSet[str]:
-        """Return the ids of the facts that repeat a term, of all *facts* but the *erased* ones.
+        """Return the ids of facts that repeat a term, of all *facts* but the *erased* ones.
 
-        One of another conversation can only know what an earlier fact says. Facts that were saved
-        by hand are left alone, as are those of daily notes, which have no tape.
+        A fact of another conversation can only have learned the term from an earlier fact. Facts
+        saved by hand or from daily notes, which have no tape, are left alone.
         """
         gone = [fact for fact in facts if fact.id in erased]
         known = frozenset(term for fact in gone for term in terms(fact.summary)) & self._terms
@@ -94,7 +94,7 @@ class Traces:
     async def _unsaid_by_all(
         self, suspects: Collection[tuple[ConversationRef, AbstractSet[str]]]
     ) -> Mapping[ConversationRef, AbstractSet[str]]:
-        """Return the terms of each conversation that neither it nor this one says."""
+        """Return, by conversation, the terms that neither its messages nor this one's contain."""
         here = await self._unsaid(
             self.state.ref, frozenset().union(*(named for _, named in suspects))
         )
@@ -104,7 +104,7 @@ class Traces:
         return {source: await self._unsaid(source, named) for source, named in named_by.items()}
 
     async def _unsaid(self, ref: ConversationRef, named: AbstractSet[str]) -> AbstractSet[str]:
-        """Return the terms that no message says that stays on a tape; none if there is no tape."""
+        """Return the terms that no remaining message contains; empty if the tape does not exist."""
         after, left = 0, set(named)
         while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
             for message in page:
@@ -116,7 +116,7 @@ class Traces:
     async def _read(
         self, ref: ConversationRef, first_seq: int, last_seq: int
     ) -> AsyncIterator[Message]:
-        """Yield the messages of a range that stay."""
+        """Yield the remaining messages of a range."""
         limit = last_seq - first_seq + 1
         for message in await self.store.messages(ref, after=first_seq - 1, limit=limit):
             if not self._is_forgotten(ref, message):
@@ -127,12 +127,12 @@ class Traces:
 
 
 def _has(text: str, value: str) -> bool:
-    """Return whether a text has a value: a short one as a whole word, others with any ending."""
+    """Return whether a text has a value: short ones as a whole word, others with any ending."""
     return value in text if len(value) >= _MIN_INFLECTED else contains(text, value)
 
 
 def _said(message: Message) -> str:
-    """Return all that a message says, and its day, with which notes and facts are dated."""
+    """Return all texts of a message, and its day, which notes and facts carry as a date."""
     return f"{everything_in(message)}\n{message.created_at:%Y-%m-%d}"
 
 

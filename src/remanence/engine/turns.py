@@ -1,4 +1,4 @@
-"""Turns of a conversation, one at a time across all processes."""
+"""Turns of conversations, one at a time across all processes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,10 +22,10 @@ POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Grants turns by leases of `lease_seconds`; others wait for at most `wait_seconds`.
+    """Grants turns by leases of `lease_seconds`; callers wait up to `wait_seconds` for their turn.
 
-    Within this process turns are served in order of arrival. A lease of another process ends with
-    its time, or, if the clocks differ, when it was not prolonged for `lease_seconds`.
+    Within this process, turns are granted in order of arrival. Another process's lease ends at its
+    time, or, in case clocks differ, when it was not renewed for `lease_seconds`.
     """
 
     store: TurnLeases
@@ -33,14 +33,14 @@ class Turns:
     background: Background
     lease_seconds: float
     wait_seconds: float
-    # One lock per conversation for the turns of this process; it lives while somebody waits.
+    # One lock per conversation for the turns of this process, alive while a turn holds or awaits it.
     _locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = field(
         default_factory=WeakValueDictionary
     )
 
     @asynccontextmanager
     async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
-        """Hold the turn of a conversation within the block; yields the name of its owner.
+        """Hold the turn of a conversation within the block; yield the id of the turn.
 
         Raises:
             TurnTaken: another turn did not end in time.
@@ -55,10 +55,10 @@ class Turns:
         except TimeoutError:
             raise self._timeout_error(ref) from None
         try:
-            # Once the turn is lost, its appends are refused.
+            # If renewing fails and the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
             try:
-                await self._take_before(deadline, ref, turn)  # if cancelled, it may be taken yet
+                await self._take_before(deadline, ref, turn)  # may take the turn even if cancelled
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:
@@ -93,7 +93,7 @@ class Turns:
 
     async def _end(self, ref: ConversationRef, turn: str) -> None:
         try:
-            # Shielded, so that a second cancellation does not block others until the lease ends.
+            # Shielded: otherwise a second cancellation would block others until the lease expires.
             await asyncio.shield(self.store.end_turn(ref, owner=turn))
         except (StoreError, Closed) as error:  # the lease expires
             telemetry.turn_not_ended(ref.id, str(error))

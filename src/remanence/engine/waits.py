@@ -1,4 +1,4 @@
-"""Steps that had to wait for a limit of a model: their calls go first."""
+"""Priority for the model calls of steps that were deferred by a rate limit."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ _waited: ContextVar[bool] = ContextVar("waited", default=False)
 
 @contextmanager
 def calls_after(failure: Failure | None) -> Iterator[None]:
-    """Mark the calls within as those of a step whose last try ended so."""
+    """Mark the model calls within the block as those of a step that last ended with *failure*."""
     token = _waited.set(failure is not None and failure.reason == DEFERRED)
     try:
         yield
@@ -21,5 +21,5 @@ def calls_after(failure: Failure | None) -> Iterator[None]:
 
 
 def has_waited() -> bool:
-    """Return whether the calls of this task belong to a step that waited."""
+    """Return whether the calls of this task belong to a step that was deferred before."""
     return _waited.get()

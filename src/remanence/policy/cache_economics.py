@@ -1,7 +1,7 @@
-"""The lifetime of prompt caches, and the cost and savings of an activation while one is warm.
+"""The lifetime of prompt caches, and the cost and savings of an activation with a warm cache.
 
 Activation replaces raw messages with notes, so the prompt changes from there on: the rest is
-written to the cache once more, and every later call reads less.
+written to the cache again, and every later call reads less.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,9 @@ from remanence.types.usage import CachePrices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """The cost of an activation, the savings of each later call, and the calls to break even.
+    """The cost of an activation, the savings per later call, and the calls to break even.
 
-    Amounts are in US dollars. `calls` is None if no later call saves anything, 0 if activation is
-    free.
+    Amounts are in US dollars. `calls` is None if later calls save nothing, 0 if activation is free.
     """
 
     cost: float
@@ -30,7 +29,7 @@ def is_cold(
 ) -> bool:
     """Return whether the prompt cache has expired since the model's last answer.
 
-    *warmed_at* is the time of the latest context, whose answer may not be on the tape yet.
+    *warmed_at* is the time of the latest context; its answer may not be on the tape yet.
     """
     for message in reversed(tail):
         if message.role == "assistant" and message.created_at is not None:
@@ -46,10 +45,10 @@ def break_even(
 
     Args:
         prices: the prices of the model that reads the prompt.
-        tail_tokens: the raw tail before the activation.
-        kept_tokens: the part of the tail that stays raw.
-        note_tokens: the notes that replace the rest.
-        warm: whether the tail is in the cache now; if it is not, activation is free.
+        tail_tokens: tokens of the raw tail before the activation.
+        kept_tokens: tokens of the tail that stay raw.
+        note_tokens: tokens of the notes that replace the rest.
+        warm: whether the tail is cached now; if not, activation is free.
     """
     after = kept_tokens + note_tokens
     before_price = prices.read if warm else prices.write

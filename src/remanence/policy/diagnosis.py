@@ -1,4 +1,4 @@
-"""Diagnosis of overdue, failing or stuck work in a conversation's memory, with remedies."""
+"""Diagnosis of overdue, failing or stuck work of a conversation, with remedies."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ def diagnose(
 ) -> Iterator[Problem]:
     """Yield the problems of one conversation that an operator should know about.
 
-    Due work is judged by the plan stored in the state, and by *policy* if there is no plan yet.
+    Due work is judged by the look scheduled in the state, or by *policy* if there is none yet.
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None:
@@ -30,7 +30,7 @@ def diagnose(
 
 
 def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> Problem | None:
-    """Return the problem of a lease that expired unreleased, or that ends implausibly late."""
+    """Return a problem for a lease that expired unreleased, or that ends implausibly late."""
     owner, until = state.lease_owner, state.lease_until
     if owner is None or until is None:
         return None
@@ -38,8 +38,8 @@ def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> P
         return Problem(
             conversation=state.ref,
             level="info",
-            what=f"process {owner!r} stopped while it worked on this conversation",
-            remedy="nothing to do: its lease has run out and another process may take over",
+            what=f"process {owner!r} stopped while working on this conversation",
+            remedy="nothing to do: its lease has expired, and another process may take over",
         )
     if until <= now + timedelta(seconds=lease_seconds):
         return None
@@ -49,8 +49,8 @@ def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> P
         level="warning",
         what=f"the lease of process {owner!r} ends at {until:%Y-%m-%d %H:%M:%S} UTC, in "
         f"{ahead_seconds:,.0f} s, which is more than lease_seconds={lease_seconds:g}",
-        remedy="compare the clocks of the machines, and lease_seconds with that of the program; "
-        "other processes believe the lease for lease_seconds alone",
+        remedy="compare the clocks of the machines, and the lease_seconds of the programs; other "
+        "processes respect the lease for lease_seconds only",
     )
 
 
@@ -62,7 +62,7 @@ def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
         return None
     if state.last_sum_tokens > state.look_tokens:
         return waiting
-    return f"work in the background was planned for {state.look_at:%Y-%m-%d %H:%M} UTC and waits"
+    return f"background work has been due since {state.look_at:%Y-%m-%d %H:%M} UTC"
 
 
 def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Problem]:
@@ -79,7 +79,7 @@ def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Proble
 
 
 def diagnose_pause(pause: ModelPause) -> Problem:
-    """Return a model's pause as a problem that ends by itself."""
+    """Return a problem for a model's pause, which ends by itself."""
     return Problem(
         conversation=None,
         level="info",
@@ -112,7 +112,7 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
 
 
 def _remedy(failure: Failure) -> str:
-    """Return what to do about the part that failed."""
+    """Return the remedy for a failed step."""
     if failure.reason == "store":
         return "check the database"
     is_hook = failure.reason.startswith("hook_")

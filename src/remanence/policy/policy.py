@@ -1,4 +1,4 @@
-"""Policy of a memory: thresholds, budgets and the presets of the source designs."""
+"""The policy of a memory: thresholds, budgets and presets."""
 
 import dataclasses
 import difflib
@@ -21,7 +21,7 @@ from remanence.validation import (
 )
 
 MAX_LANGUAGE_LENGTH: Final = 60
-"""The most characters of a language name."""
+"""Maximum number of characters of a language name."""
 
 _Language: TypeAlias = Annotated[
     str,
@@ -42,10 +42,10 @@ class Policy:
     Tokens are counted by `token_counter` (by default the family of `model`).
 
     Attributes:
-        enabled: False makes every context the plain system prompt and messages.
-        disabled_messages: the most messages, newest first, that a context has while memory is off;
+        enabled: whether memory is on; if not, a context is the plain system prompt and messages.
+        disabled_messages: the maximum number of newest messages in a context while memory is off;
             None: all.
-        model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
+        model: the model whose tokenizer and window apply, such as `claude-sonnet-5-5`.
         token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
         observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
         observe_gauge: count all messages without an observation (`unobserved`), or the raw messages
@@ -54,28 +54,28 @@ class Policy:
         observe_slice: observe up to `observe_tokens` (`budget`), the `oldest_n` messages, or `all`.
         observe_slice_messages: the n of `oldest_n`.
         observe_max_tokens: the most tokens that one observation reads; longer backlogs are split.
-            None: as many as a model reads and answers in one request (`slice_tokens`).
+            None: as many as fit one request and its answer (`slice_tokens`).
         observe_timeout_seconds: the time limit of an observer or reflector.
         observer_mode: observe by `separate` requests, or by a `continuation` of the newest prompt,
-            which must be for the same model and is then read from its cache.
+            which must be for the same model and is read from its prompt cache.
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
         note_ratio: the most tokens of an observation per token of its source.
-        min_note_tokens: the tokens that notes of a short source may have whatever `note_ratio`
-            says, up to half of their source and to the notes of `observe_tokens`.
+        min_note_tokens: the tokens that notes may have regardless of `note_ratio`, up to half of
+            their source, and up to the limit for a source of `observe_tokens`.
         note_format: the format of notes.
         note_language: the language in which a model writes notes and facts, such as `German`;
             `conversation` for that of the messages.
         max_output_tokens: the most tokens that an observer or reflector can write in one answer.
         activate: use observations when the tail is over its budget, or as soon as they are made.
         tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
-            observing waits for its end, and the tail may have a quarter more.
-        tail_keep_tokens: the fewest tokens of the tail that an activation leaves raw.
-        keep_last: the number of newest messages that always stay raw, as excerpts where one is too
-            long, and as far as a context has room for these.
-        keep_last_tool_results: the number of newest raw tool results to keep whole among those that
-            notes already cover; older ones are abridged. None: all stay whole.
-        cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free; by
-            default the lifetime that the vendor of `model` states.
+            observations wait for its end, and the tail may be a quarter larger.
+        tail_keep_tokens: the minimum number of tokens that an activation leaves raw.
+        keep_last: the number of newest messages that always stay raw, as excerpts if they are too
+            long, and as far as a context has room.
+        keep_last_tool_results: the number of newest tool results, among those that notes already
+            cover, that stay whole in the raw tail; older ones are abridged. None: all stay whole.
+        cache_ttl_seconds: the idle time after which a prompt cache is cold and activation is free;
+            by default the lifetime published by the vendor of `model`.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
         reflect_scope: condense one generation at a time (`generation`), observations and
@@ -83,19 +83,19 @@ class Policy:
         reflect_ratio: the most tokens of a reflection per token of its sources; the top generation
             is condensed to three quarters of its budget instead.
         reflect_min_interval_seconds: the minimum time between two reflections.
-        reflect_at_end: whether all notes of a conversation are condensed when it ends, even if they
-            are within budget.
-        superseded: whether segments that a reflection replaced are kept, or deleted with it.
+        reflect_at_end: whether all notes of a conversation are condensed when it ends, even within
+            budget.
+        superseded: whether segments replaced by a reflection are kept or deleted.
         extract_facts: whether facts about the user are kept beyond a conversation.
-        facts_idle_seconds: the time after the last message at which facts are extracted from what
-            was said; 0: only with a reflection and at the end.
-        facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
+        facts_idle_seconds: the idle time after which facts are extracted from all messages;
+            0: only with a reflection and at the end.
+        facts_tokens: the most tokens of facts in a context, up to a tenth of it; 0: none.
         facts_place: show a selection of facts before the notes (`prefix`), or those that match the
             newest user message after the last cache breakpoint (`volatile`).
         recall_each_turn: whether a chat searches earlier messages for each new user message.
-        recall_tokens: the most tokens of recalled passages in a context, and at most an eighth of
-            it; 0: none.
-        recall_timeout_seconds: how long a query waits for its vector before it matches words alone.
+        recall_tokens: the most tokens of recalled passages in a context, up to an eighth of it;
+            0: none.
+        recall_timeout_seconds: how long a query waits for its vector before it matches only words.
         max_context_tokens: the most tokens of a context; by default nine tenths of the window
             of the model that is called, if its name is known, otherwise of `model`.
         block_after: the multiple of `tail_tokens` above which `context` waits for observations;
@@ -107,15 +107,15 @@ class Policy:
         separator: the line above the notes of each segment but the first; empty for none.
         show_clock: whether the volatile block shows the time and the gaps between messages.
         retry_seconds: the wait after a first failure, ten times as long if the answer was cut off;
-            doubled with each further one.
-        retry_max_seconds: the longest of these waits; up to a quarter is added at random, and a
+            doubled with each further failure.
+        retry_max_seconds: the longest such wait; up to a quarter is added at random, and a
             provider may ask for up to a day.
-        max_failures: after this many failures in a row only new messages allow another try; a
+        max_failures: after this many failures in a row, only new messages allow another attempt; a
             single message that fails more often is left without notes.
-        fallback_after_failures: after this many failures in a row the embedded observer makes the
-            notes, and the configured one makes them again when it works; by default messages stay
+        fallback_after_failures: after this many failures in a row, the embedded observer stands in
+            until the configured one works again and replaces its notes; by default messages stay
             raw.
-        max_message_bytes: the largest size of a message; longer ones are rejected.
+        max_message_bytes: the maximum size of a message; larger ones are rejected.
     """
 
     enabled: bool = True
@@ -177,7 +177,7 @@ class Policy:
 
     @classmethod
     def default(cls, **changes: Any) -> Self:  # the fields' own types
-        """The economic default: early observations, late activation, small tail."""
+        """The default, optimized for cost: early observations, late activation, small tail."""
         return cls.from_preset("default", changes)
 
     @classmethod
@@ -197,7 +197,7 @@ class Policy:
 
     @classmethod
     def from_preset(cls, preset: Preset, changes: Mapping[str, Any]) -> Self:  # as above
-        """Return the policy of a preset by its name, with changes."""
+        """Return the policy of a preset, with changes."""
         _check_names(cls, changes)
         return cls(**{**PRESETS[preset], **changes})
 
@@ -208,7 +208,7 @@ class Policy:
 
     @property
     def cache_lifetime_seconds(self) -> float:
-        """Seconds that a prompt cache survives after its last use."""
+        """Seconds that a prompt cache survives after its last use, for this policy's model."""
         ttl = self.cache_ttl_seconds
         return look_up(self.model).cache_lifetime_seconds if ttl is None else ttl
 
@@ -218,10 +218,9 @@ class Policy:
         return self.max_context_tokens or _context_share(look_up(self.model).window_tokens)
 
     def context_tokens_for(self, model: str | None) -> int:
-        """The most tokens of a context for *model*, by its window unless `max_context_tokens` is set.
+        """Return the most tokens of a context for *model*: by its window, or `max_context_tokens`.
 
-        Of a chain of models the smallest window decides. A model that is not listed counts as the
-        policy's own.
+        In a chain of models, the smallest window decides. Unknown models count as the policy's own.
         """
         if self.max_context_tokens or not model:
             return self.context_tokens
@@ -235,8 +234,8 @@ class Policy:
     def slice_tokens(self) -> int:
         """The most tokens that one observation reads.
 
-        Without `observe_max_tokens` it is the most that one request to `model` can have, limited so
-        that notes of `note_ratio` fit in one answer.
+        Without `observe_max_tokens`, as many as fit in one request to `model`, and whose notes at
+        `note_ratio` fit in one answer.
         """
         if self.observe_max_tokens is not None:
             return self.observe_max_tokens
@@ -253,19 +252,19 @@ def _context_share(window_tokens: int) -> int:
 
 
 MIN_CONTEXT_TOKENS = 1_000
-"""Tokens of a context below which smaller tails and notes are not worth suggesting."""
+"""The smallest context for which an error suggests smaller tails and notes."""
 REQUEST_SHARE = 3
-"""Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
-with less care."""
+"""Eighths of a window that a request may fill: token counts are estimates, and models read long
+inputs less carefully."""
 
 
 def request_tokens(model: str) -> int:
-    """Return the most tokens of a request; in a chain of models, the smallest window decides."""
+    """Return the most tokens of a request to *model*; in a chain, the smallest window decides."""
     return min(look_up(link).window_tokens for link in chain_links(model)) * REQUEST_SHARE // 8
 
 
 def _check_names(kind: type, changes: Mapping[str, object]) -> None:
-    """Raise `InvalidArgument` for the first change that is not a setting, with the nearest ones."""
+    """Raise `InvalidArgument` for the first unknown setting, suggesting similar names."""
     known = [field.name for field in dataclasses.fields(kind)]
     for name in changes:
         if name not in known:
@@ -285,7 +284,7 @@ def _check_generations(policy: Policy) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Require that tail and notes fit a context; the error suggests values that would."""
+    """Require that tail and notes fit a context; the error suggests values that do."""
     window, tail, notes = policy.context_tokens, policy.tail_tokens, policy.reflect_tokens
     total, room = tail + sum(notes), window - tail
     if total <= window:

@@ -1,4 +1,4 @@
-"""Presets: the changes of each source design to the default policy."""
+"""Presets, as changes to the default policy."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias

@@ -11,7 +11,7 @@ from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import ends_turn, groups, safe_ends
 
 DEFERRED = "deferred"
-"""The reason of a call that was not made, as it must wait for a limit or a pause."""
+"""The failure reason of a call that was not made, because of a rate limit or a pause."""
 
 UNREACHABLE = frozenset(
     [
@@ -28,11 +28,11 @@ UNREACHABLE = frozenset(
         "unknown_model",
     ]
 )
-"""Failures of an observer that a reflector would most likely meet too."""
+"""Failure reasons of an observer that a reflector would most likely run into, too."""
 
 COSTLY_FACTOR = 10
 _COSTLY = frozenset({"cut_off"})
-"""Failures of a try that takes two calls and would most likely end the same way soon after."""
+"""Failure reasons of attempts that took two calls and would most likely fail again soon."""
 
 MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
@@ -40,21 +40,21 @@ MAX_JITTER = 0.25
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 MESSAGE_HEAD_TOKENS = 20
-"""Tokens of the number, speaker and time of a message in a request, beside its own."""
+"""Tokens that number, speaker and time add to a message in a request."""
 
 HEADING_TOKENS = 20
 MIN_HEADED_TOKENS = 64
-"""Notes begin with a heading of day and speaker: fewer tokens leave no room for anything else."""
+"""The fewest tokens of notes that leave room beside the heading with day and speaker."""
 
 OPEN_TURN_FACTOR = 1.25
-"""The factor by which the backlog and the raw tail may exceed their budgets in an open turn."""
+"""How far backlog and raw tail may exceed their budgets during an open turn."""
 
 MIN_TURN_SHARE = 0.5
-"""A slice ends with a turn, unless that leaves less than this share of it."""
+"""A slice is shortened to end with a turn, unless less than this share of it would remain."""
 
 MIN_SLICE_SHARE = 0.25
-"""The share of `observe_tokens` below which a slice also includes the next message, however long:
-a few words alone are not worth a segment."""
+"""The share of `observe_tokens` below which a slice also includes the next message, however long,
+as a few words are not worth a segment."""
 
 
 def observation_due(policy: Policy, state: MemoryState) -> bool:
@@ -76,10 +76,10 @@ def may_interrupt(policy: Policy, state: MemoryState) -> bool:
 
 
 def look_tokens(policy: Policy, state: MemoryState) -> int:
-    """Return the tokens of the tape above which the conversation is to be looked at again.
+    """Return the tape size in tokens above which to look at the conversation again.
 
-    An observation becomes due there. If one is due already, the next message is enough, as it is
-    where the time for facts begins with that message.
+    An observation becomes due there. The next message is enough if one is due already, or if it
+    starts the idle time for facts.
     """
     if _idle_facts(policy, state) and state.facts_seq >= state.last_seq:
         return state.last_sum_tokens
@@ -90,12 +90,12 @@ def look_tokens(policy: Policy, state: MemoryState) -> int:
 
 
 def longest_wait(policy: Policy) -> timedelta:
-    """Return the longest plausible wait; only a wrong clock can have planned a longer one."""
+    """Return the longest plausible wait; only a wrong clock schedules a longer one."""
     return timedelta(seconds=policy.retry_max_seconds * (1 + MAX_JITTER))
 
 
 def observable_tokens(policy: Policy, state: MemoryState) -> int:
-    """The tokens that are compared with `observe_tokens`."""
+    """Return the tokens to compare with `observe_tokens`."""
     if policy.observe_gauge == "unobserved":
         return state.unobserved_tokens
     ready_tokens = state.observed_sum_tokens - state.active_sum_tokens
@@ -103,7 +103,7 @@ def observable_tokens(policy: Policy, state: MemoryState) -> int:
 
 
 class Slice(NamedTuple):
-    """The messages of an observation; `is_cut` where tokens made it shorter than the policy asks."""
+    """The messages of an observation; `is_cut` if a token limit shortened it."""
 
     messages: tuple[Message, ...] = ()
     is_cut: bool = False
@@ -119,10 +119,10 @@ def observation_slice(
 ) -> Slice:
     """Return the slice for the next observation: the oldest of *messages*, or none yet.
 
-    *messages* follow `observed_seq`; a limit on tokens may have cut them short. A slice never ends
-    between a tool call and its result, and leaves `keep_last` messages unobserved unless
-    *everything* is set. A slice up to a budget ends with a turn unless that makes it too small. It
-    fits a request of *request_tokens*.
+    *messages* follow `observed_seq`; a token limit may have truncated them. A slice fits a request of
+    *request_tokens*, never ends between a tool call and its result, and leaves `keep_last` messages
+    unobserved unless *everything* is set. With a budget, it ends with a turn unless that makes it
+    too small.
     """
     kept = 0 if everything or policy.observe_slice == "all" else policy.keep_last
     newest = state.last_seq - kept
@@ -158,15 +158,15 @@ def observation_slice(
 
 
 def observe_failure(state: MemoryState, observer: str) -> Failure | None:
-    """Return the last failure of *observer*; that of another observer does not count."""
+    """Return the last failure to observe, if it was *observer*'s."""
     failure = state.observe_failure
     return failure if failure is not None and failure.made_by in ("", observer) else None
 
 
 def halve(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
-    """Return the first of *messages* after *times* halvings, at least the first whole run.
+    """Return the first part of *messages* after halving *times*, at least the first run.
 
-    Messages that fail again and again are isolated this way, and all others are observed.
+    This isolates messages that fail again and again, so that all others are observed.
     """
     ends = safe_ends(messages, final=True)
     return tuple(messages[: ends[max(1, len(ends) >> times) - 1] + 1])
@@ -181,11 +181,11 @@ def activation(
 ) -> int | None:
     """Return the seq that `active_seq` should move to now, or None.
 
-    An activation is due when the tail is over its budget, when the prompt cache is cold (so also
-    when *model_changed*), or with `when_observed` as soon as there is anything to activate. It
-    leaves `tail_keep_tokens` and `keep_last` raw; if the tail is over its budget, it moves by at
-    least one segment. If no segment is ready, the result is the current `active_seq` as long as a
-    tail over its budget can shed messages that notes already cover.
+    An activation is due when the tail is over budget, when the prompt cache is cold (as after
+    *model_changed*), or with `when_observed` as soon as there is anything to activate. It leaves
+    `tail_keep_tokens` and `keep_last` raw, but moves by at least one segment if the tail is over
+    budget. If no segment is ready, the current `active_seq` is returned while a tail over budget can
+    shed messages that notes already cover.
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
@@ -215,9 +215,9 @@ def activation(
 def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
     """Return the seq of the first message that stays raw when `active_seq` moves to *active_seq*.
 
-    *tail* are the newest messages, raw so far. If activation covers all of them
-    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes. The
-    newest run always stays: no provider accepts a request without messages.
+    *tail* is the current raw tail. If activation covers all of it (`when_observed`), `keep_last`
+    messages and `tail_keep_tokens` stay raw beside their notes. The newest run always stays, as
+    providers reject requests without messages.
     """
     tokens = count = 0
     keep_last = max(1, policy.keep_last)
@@ -239,8 +239,8 @@ def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
 def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:
     """Return the seq up to which facts about the user should be extracted now, or None.
 
-    Normally these are the reflected messages, whose notes lose detail with each reflection; with
-    *everything*, and after a failure, all observed messages.
+    By default up to the reflected messages, whose notes lose detail with each reflection; with
+    *everything*, or after a failure, up to all observed messages.
     """
     if not (policy.enabled and policy.extract_facts) or state.user is None:
         return None
@@ -250,7 +250,7 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
 
 
 def facts_time(policy: Policy, state: MemoryState) -> datetime | None:
-    """Return the time from which facts of all messages are due, unless more is said; or None."""
+    """Return when facts of all messages are due if the conversation stays idle, or None."""
     said_at = state.last_message_at
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
@@ -281,7 +281,7 @@ def reflection_sources(
 
 
 def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime:
-    """Return the end of the interval since the last reflection, at most one interval from now."""
+    """Return the earliest time of the next reflection, at most one interval from now."""
     interval = timedelta(seconds=policy.reflect_min_interval_seconds)
     if state.last_reflected_at is None or state.last_reflected_at > now:
         return now
@@ -289,12 +289,12 @@ def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> dat
 
 
 def _rank(policy: Policy, segment: Segment) -> int:
-    """Return the index of the budget that a segment counts towards."""
+    """Return the index of the budget that a segment counts against."""
     return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
 
 
 class ReflectionPlan(NamedTuple):
-    """The generation of a reflection, its most tokens, and those above which it is due again."""
+    """The generation of a reflection, its token limit, and the tokens above which it is due again."""
 
     generation: int
     target_tokens: int
@@ -306,8 +306,8 @@ def plan_reflection(
 ) -> ReflectionPlan:
     """Plan the reflection of *sources*.
 
-    The top generation, and the notes at the end of a conversation (*final*), are condensed no more
-    than their budget requires.
+    The top generation, and notes at the end of a conversation (*final*), are condensed only as far
+    as their budget requires.
     """
     tokens = sum(segment.tokens for segment in sources)
     generations = [segment.generation for segment in sources]
@@ -317,13 +317,13 @@ def plan_reflection(
         generation = max(1, min(generation, len(budgets) - 1))
         budget, keeps_all = budgets[generation], final or min(generations) == generation
     share = tokens if keeps_all else int(tokens * policy.reflect_ratio)
-    least = min(tokens, MIN_HEADED_TOKENS)  # so that a note fits, with its date and speaker
+    least = min(tokens, MIN_HEADED_TOKENS)  # room for a note with date and speaker
     target = max(1, int(min(max(share, least), budget * 0.75, policy.max_output_tokens)))
     return ReflectionPlan(generation, target, min(tokens, budget))
 
 
 def observation_target(policy: Policy, source_tokens: int) -> int:
-    """Return the most tokens of the notes on a source; a few words may be noted in full."""
+    """Return the most tokens of the notes on a source; a very short one may be noted in full."""
     share = source_tokens * policy.note_ratio
     usual = policy.observe_tokens * policy.note_ratio
     short = min(policy.min_note_tokens, usual, source_tokens / 2)
@@ -334,38 +334,35 @@ def observation_target(policy: Policy, source_tokens: int) -> int:
 def may_try(
     policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime, made_by: str
 ) -> bool:
-    """Return whether the maker *made_by* may try a step again after *failure*.
-
-    A failure of another maker does not count.
-    """
+    """Return whether *made_by* may retry a step after *failure*, unless that was another's."""
     if failure is None or failure.made_by not in ("", made_by):
         return True
     return not _is_waiting(failure, now) and not is_latched(policy, state, failure)
 
 
 def _is_waiting(failure: Failure, now: datetime) -> bool:
-    """Return whether the next try is due later; a failure in the future is from a wrong clock."""
+    """Return whether the next attempt is due later; a failure in the future is from a wrong clock."""
     return failure.at <= now < failure.next_attempt_at
 
 
 def takes_over(policy: Policy, state: MemoryState, observer: str) -> bool:
-    """Return whether the embedded observer works in the place of *observer*, which fails."""
+    """Return whether the embedded observer stands in for *observer*, which keeps failing."""
     failure = observe_failure(state, observer)
     after = policy.fallback_after_failures
     return failure is not None and after is not None and failure.failures >= after
 
 
 def restore_time(state: MemoryState, *, now: datetime, observer: str) -> datetime | None:
-    """Return when *observer* may make notes that stand in for its own; None means now.
+    """Return when *observer* may replace stand-in notes; None means now.
 
-    A failed try never stops this for good: the messages have notes, and nobody else asks.
+    A failure never latches this: the messages already have notes, and no new ones trigger it.
     """
     failure = observe_failure(state, observer)
     return failure.next_attempt_at if failure is not None and _is_waiting(failure, now) else None
 
 
 def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
-    """Return whether a step has failed too often to be tried before new messages arrive."""
+    """Return whether a step failed so often that it waits for new messages."""
     return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
 
 
@@ -375,7 +372,7 @@ def retry_delay(
     """Return the wait after the *failures*-th failure in a row.
 
     *jitter* in 0..1 adds up to `MAX_JITTER`. The wait is at least *asked_seconds*, the delay that a
-    provider asked for, of at most a day.
+    provider asked for, capped at a day.
     """
     exponent = min(failures - 1, 30)
     first_seconds = policy.retry_seconds * (COSTLY_FACTOR if reason in _COSTLY else 1)
