@@ -185,7 +185,7 @@ async def test_a_proxied_request_ends_with_an_error_that_its_client_reads(
 
     if stream:
         assert error.code == "server_ending"
-        assert str(error) == "the server is ending: send the request again"
+        assert str(error) == "the server is shutting down: send the request again"
     else:
         assert isinstance(error, openai.InternalServerError)
         assert error.status_code == 503
@@ -208,7 +208,7 @@ async def test_a_proxied_stream_is_ended_before_the_process(
         code = await running.process.wait()
 
     assert rest[-2] == "event: error"
-    assert "the server is ending" in rest[-1]
+    assert "the server is shutting down" in rest[-1]
     assert code == 0
     assert "Traceback" not in "".join(running.log)
 

@@ -261,7 +261,7 @@ async def test_a_conversation_that_is_with_the_provider_stays_there(
     response = await proxy.http.post(
         "openai/v1/responses", json={"model": "m", **fields}, headers=NAMED
     )
-    assert "is with the provider" in response.headers["x-remanence-memory"]
+    assert "the provider stores" in response.headers["x-remanence-memory"]
     assert upstream.received[0].body == {"model": "m", **fields}
     assert await memory.conversations() == ()
 
@@ -330,7 +330,7 @@ async def test_an_item_that_was_forgotten_is_not_kept_again(
     response = await proxy.http.post(
         "openai/v1/responses", json={"model": "m", "input": items}, headers=NAMED | KEY
     )
-    assert "is with the provider" in response.headers["x-remanence-memory"]
+    assert "the provider stores" in response.headers["x-remanence-memory"]
     assert upstream.received[-1].body["input"] == items
     assert not any("B42" in text for tape in (await all_tapes(memory)).values() for text in tape)
 

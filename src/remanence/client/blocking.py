@@ -8,7 +8,7 @@ from remanence.portal import Handle, Portal, blocking, iterating
 
 
 class Conversation(Handle[AsyncConversation]):
-    """As `AsyncConversation`, without `await`."""
+    """Like `AsyncConversation`, without `await`."""
 
     state = blocking(AsyncConversation.state)
     append = blocking(AsyncConversation.append)
@@ -27,7 +27,7 @@ class Conversation(Handle[AsyncConversation]):
 
 
 class Facts(Handle[AsyncFacts]):
-    """As `AsyncFacts`, without `await`."""
+    """Like `AsyncFacts`, without `await`."""
 
     save = blocking(AsyncFacts.save)
     list = blocking(AsyncFacts.list)
@@ -36,7 +36,7 @@ class Facts(Handle[AsyncFacts]):
 
 
 class Client(Handle[AsyncClient]):
-    """As `AsyncClient`, without `await`: `with Client(url) as client`; for any thread."""
+    """Like `AsyncClient`, without `await`: `with Client(url) as client`. Safe to use from any thread."""
 
     def __init__(
         self, url: str, *, key: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
@@ -63,7 +63,7 @@ class Client(Handle[AsyncClient]):
         user: str | None = None,
         tenant: str | None = None,
     ) -> Conversation:
-        """Return the conversation *id* of a tenant, by default that of the key."""
+        """Return a handle of the conversation *id* of a tenant, by default that of the key."""
         return Conversation(self._awaited.conversation(id, user=user, tenant=tenant), self._portal)
 
     conversations = blocking(AsyncClient.conversations)

@@ -45,7 +45,7 @@ _PROBLEM: Final = TypeAdapter(JsonObject)
 
 
 class AsyncConversation:
-    """One conversation, as `remanence.Conversation`; messages are objects of a provider."""
+    """One conversation, like `remanence.Conversation`; messages are a provider's JSON objects."""
 
     def __init__(
         self, transport: Transport, conversation_id: str, *, tenant: str | None, user: str | None
@@ -58,7 +58,7 @@ class AsyncConversation:
         self._path = f"/v1/conversations/{quote(conversation_id, safe='')}"
 
     async def state(self) -> ConversationDocument:
-        """Return where the conversation stands; `ConversationNotFound` before its first message."""
+        """Return the state; raises `ConversationNotFound` before the first message."""
         return await self._get(ConversationDocument, "")
 
     async def append(
@@ -66,7 +66,7 @@ class AsyncConversation:
         *messages: JsonObject,
         format: MessageFormat = "openai",  # noqa: A002 - the field's name
     ) -> list[MessageDocument]:
-        """Put messages at the end of the tape, all or none; durable when it returns."""
+        """Append messages to the tape, all or none; they are durable when this returns."""
         body = make_body(NewMessages, messages=[*messages], format=format)
         return (await self._post(MessagesDocument, "/messages", body)).messages
 
@@ -92,7 +92,7 @@ class AsyncConversation:
         model: str | None = None,
         format: RequestFormat = "anthropic",  # noqa: A002 - the field's name
     ) -> ContextDocument:
-        """Return the context for the next call of a model, in the format of its provider."""
+        """Return the context for the next model call, in a provider's format."""
         body = make_body(
             ContextBody,
             system=system,
@@ -116,7 +116,7 @@ class AsyncConversation:
     ) -> ReplyDocument:
         """Return the answer of the service's model to a text or a message.
 
-        Without one, the unanswered message on the tape is answered. *timezone* is the name of the
+        By default, the unanswered message on the tape is answered. *timezone* is the name of the
         user's time zone, such as "Europe/Berlin".
         """
         given = {"channel": channel, "identity": identity, "timezone": timezone}
@@ -132,10 +132,10 @@ class AsyncConversation:
         identity: str | None = None,
         timezone: str | None = None,
     ) -> AsyncGenerator[TurnEvent, None]:
-        """Yield the pieces of an answer as they arrive, changes of the memory, and the whole reply last.
+        """Yield the pieces of an answer, then changes of the memory, and finally the whole reply.
 
-        It is not tried again. The model is stopped where the iteration is left; the tape keeps what
-        was said.
+        The request is not retried. Leaving the iteration stops the model; the tape keeps the answer
+        so far.
         """
         given = {"channel": channel, "identity": identity, "timezone": timezone}
         body = self._turn(message, format=format, **given, stream=True)
@@ -168,20 +168,20 @@ class AsyncConversation:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> tuple[Hit, ...]:
-        """Return notes, messages and facts that match, best first, with their sources."""
+        """Return matching notes, messages and facts, best first, with their sources."""
         given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
         return await self._get(tuple[Hit, ...], "/recall", **given)
 
     async def flush(self, *, everything: bool = False, retry: bool = False) -> ConversationDocument:
-        """Wait until no background work is due, or all of it waits after a failure.
+        """Wait until no background work is due, apart from steps that wait after a failure.
 
-        *everything* includes work that is not due yet; *retry* steps that failed and wait.
+        *everything* includes work that is not due yet; *retry* includes failed steps that wait.
         """
         body = make_body(FlushBody, everything=everything, retry=retry)
         return await self._post(ConversationDocument, "/flush", body)
 
     async def end(self) -> ConversationDocument:
-        """Observe all that is left and keep facts about the user; waits for the models."""
+        """Observe all remaining messages and extract facts about the user; waits for the models."""
         return await self._post(ConversationDocument, "/end")
 
     async def forget(
@@ -191,9 +191,9 @@ class AsyncConversation:
         query: str | None = None,
         everywhere: bool = False,
     ) -> Receipt:
-        """Erase messages and facts with all that was made from them; a query only finds them.
+        """Erase messages and facts with everything derived from them; a query only finds candidates.
 
-        With *everywhere* it looks in all conversations of the user.
+        With *everywhere*, the query searches all conversations of the user.
         """
         body = make_body(
             ForgetBody,

@@ -1,4 +1,4 @@
-"""The client of a service: its conversations, facts, users and events."""
+"""The async client of a service: conversations, facts, users and events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -25,7 +25,7 @@ RECONNECT_SECONDS: Final = 1.0
 
 
 class AsyncFacts:
-    """The facts of users, as `memory.facts`."""
+    """The facts of users, like `memory.facts`."""
 
     def __init__(self, transport: Transport) -> None:
         """Use `client.facts`."""
@@ -43,7 +43,7 @@ class AsyncFacts:
         replaces: str | None = None,
         conversation: str | None = None,
     ) -> FactDocument:
-        """Save a fact, or return the known one that says the same."""
+        """Save a fact, or return an existing one that says the same."""
         body = make_body(
             NewFact,
             summary=summary,
@@ -63,7 +63,7 @@ class AsyncFacts:
         return await self._find(query=query, user=user, tenant=tenant, limit=limit)
 
     async def forget(self, fact_id: str, *, user: str, tenant: str | None = None) -> bool:
-        """Erase a fact of the user and those it superseded; false if there is none."""
+        """Erase a fact of the user and those it superseded; false if it does not exist."""
         path = f"/v1/facts/{quote(fact_id, safe='')}"
         query = {"tenant": tenant, "user": user}
         try:
@@ -84,9 +84,9 @@ class AsyncFacts:
         after: str | None = None,
         limit: int = 100,
     ) -> "list[FactDocument]":
-        """Return up to *limit* of the user's facts, the last written first; with *history* expired ones, too.
+        """Return up to *limit* of the user's facts, last written first; *history* includes expired ones.
 
-        For paging, *after* is the id of the last fact that was seen.
+        For the next page, pass the id of the last fact as *after*.
         """
         return await self._find(user=user, tenant=tenant, history=history, after=after, limit=limit)
 
@@ -94,13 +94,13 @@ class AsyncFacts:
 class AsyncClient:
     """A client of `remanence serve`: `async with AsyncClient(url) as client`.
 
-    What the service refuses is raised as the errors of `remanence.errors`, as in the library. A
-    request that does not erase is tried three times where the service cannot be reached.
+    Refused requests raise the same errors of `remanence.errors` as the library. If the service cannot
+    be reached, requests that do not erase are tried three times.
 
     Args:
         url: the address of the service, with or without `/v1`.
-        key: a key of `remanence keys`, if the service asks for one.
-        timeout_seconds: the longest silence of the service, in which its models may work.
+        key: an API key from `remanence keys`, if the service needs one.
+        timeout_seconds: how long to wait for the service, while its models may be working.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class AsyncClient:
         user: str | None = None,
         tenant: str | None = None,
     ) -> AsyncConversation:
-        """Return the conversation *id* of a tenant, by default that of the key."""
+        """Return a handle of the conversation *id* of a tenant, by default that of the key."""
         return AsyncConversation(self._transport, id, tenant=tenant, user=user)
 
     async def conversations(
         self, *, tenant: str | None = None, after: str | None = None, limit: int = 100
     ) -> ConversationsDocument:
-        """Return a page of a tenant's conversations; its `after` leads to the next one."""
+        """Return a page of a tenant's conversations; pass its `after` for the next one."""
         query = {"tenant": tenant, "after": after, "limit": limit}
         return await self._transport.call(ConversationsDocument, "GET", "/v1/conversations", query)
 
@@ -143,7 +143,7 @@ class AsyncClient:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> tuple[Hit, ...]:
-        """Return what matches in all conversations of a user, best first, with sources."""
+        """Return hits from all conversations of a user, best first, with sources."""
         of = {"tenant": tenant, "user": user}
         given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
         return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", of | given)
@@ -151,7 +151,7 @@ class AsyncClient:
     async def export_user(
         self, user: str, *, tenant: str | None = None
     ) -> AsyncGenerator[str, None]:
-        """Yield everything kept of a user, a line of JSON each."""
+        """Yield everything stored about a user, as lines of JSON."""
         path = f"/v1/users/{quote(user, safe='')}/export"
         async with self._transport.stream("GET", path, {"tenant": tenant}) as response:
             async for line in response.aiter_lines():
@@ -170,11 +170,11 @@ class AsyncClient:
         conversation: str | None = None,
         types: Sequence[EventType] = (),
     ) -> AsyncGenerator[Event, None]:
-        """Yield events in order, and wait for more; connects again where a connection ends.
+        """Yield events in order, and wait for more; reconnects when a connection ends.
 
         Args:
-            after: the id of the last event that was seen, 0 for all that are kept; by default only
-                events from now on.
+            after: the id of the last event seen, or 0 for all stored events; by default only new
+                events.
             tenant: whose events; by default that of the key.
             conversation: only events of this conversation.
             types: only events of these types.

@@ -1,4 +1,4 @@
-"""Requests to a service: checked bodies, retries, and problems as errors."""
+"""Requests to a service: validation of bodies, retries, and problems as errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -38,13 +38,13 @@ Query: TypeAlias = Mapping[str, object]
 
 
 class Transport:
-    """Sends requests over connections that it keeps open."""
+    """Sends requests over pooled connections."""
 
     def __init__(self, url: str, *, key: str | None, timeout_seconds: float) -> None:
         require_http_url(url=url)
         headers = {} if key is None else {"x-remanence-key": key}
         timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS)
-        base_url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
+        base_url = url.rstrip("/").removesuffix("/v1")  # paths begin with /v1
         self._http = httpx2.AsyncClient(base_url=base_url, headers=headers, timeout=timeout)
 
     async def close(self) -> None:
@@ -61,11 +61,11 @@ class Transport:
         *,
         tries: int = TRIES,
     ) -> T:
-        """Return the answer to a request, which takes effect once however often it is tried.
+        """Return the response to a request, which takes effect only once even if it is retried.
 
         Raises:
-            ServiceError: the service cannot be reached, or refuses for a reason of its own.
-            RemanenceError: what the service raised.
+            ServiceError: the service cannot be reached, or refused the request.
+            RemanenceError: an error that the service raised.
         """
         headers = {"idempotency-key": uuid4().hex}
         pause_seconds = FIRST_PAUSE_SECONDS
@@ -92,7 +92,7 @@ class Transport:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """Open the answer to a request that is made once; its errors are those of `call`."""
+        """Open the streamed response to a request, without retries; errors as for `call`."""
         params: Any = {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in query.items()
@@ -113,7 +113,9 @@ class Transport:
             raise ServiceError(text, status=response.status_code) from error
         except httpx2.TransportError as error:
             reason = f"{type(error).__name__}: {error}"
-            raise ServiceError(f"{method} {url}: {reason}; see that the service runs") from error
+            raise ServiceError(
+                f"{method} {url}: {reason}: check that the service is running"
+            ) from error
 
 
 def make_body(shape: type[B], **fields: object) -> B:

@@ -1,1 +1,1 @@
-"""Bodies and problems, which the service and its client share."""
+"""Bodies and problems shared by the service and its client."""

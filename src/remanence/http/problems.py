@@ -1,4 +1,4 @@
-"""Problems (RFC 9457) that stand for errors of the library, for the service and its client."""
+"""Problems (RFC 9457) for errors of the library, for the service and its client."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,13 +32,13 @@ KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (StoreUnavailable, 503, "store_unavailable"),
     (Closed, 503, "closed"),
 )
-"""Errors with their status and code; the first match counts."""
+"""Errors with their status and code; the first match applies."""
 
 _ERRORS: Final = {code: kind for kind, _, code in KINDS} | {"invalid_request": InvalidArgument}
 
 
 def error_of(problem: Mapping[str, Any], status: int) -> RemanenceError:
-    """Return the error that a problem stands for; `ServiceError` if it is the service's own."""
+    """Return the error behind a problem; `ServiceError` if it is the service's own."""
     detail = str(problem.get("detail", problem))
     code = str(problem.get("type", "")).removeprefix(URN)
     wait_seconds = problem.get("retry_after_seconds")

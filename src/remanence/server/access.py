@@ -1,4 +1,4 @@
-"""Access to the service: who calls, for which tenant, and what the caller may do."""
+"""Authentication and authorization of requests to the service."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -21,9 +21,9 @@ KEY_HEADER: Final = "x-remanence-key"
 KEY_PREFIX: Final = "rk_"
 _KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
 _CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
-OF_AN_ADDRESS: Final = 10
-"""Failed attempts of an address for each one with the same credentials."""
-_KEPT_CALLERS: Final = 10_000
+ADDRESS_FACTOR: Final = 10
+"""How many more failed attempts an address may make than one set of credentials."""
+_MAX_ACCEPTED: Final = 10_000
 
 _OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
 _PROXIES: Final = ("/openai/", "/anthropic/")
@@ -31,7 +31,7 @@ _BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
 
 
 class Caller(NamedTuple):
-    """A client that was recognised: its tenant, what it may do there, and its key if it has one."""
+    """An authenticated client: its tenant, its scopes, and its key if it has one."""
 
     name: str
     tenant: str
@@ -40,11 +40,11 @@ class Caller(NamedTuple):
 
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Caller | None]]
-"""Returns the caller of a request, or None to reject it with status 401."""
+"""Returns the caller of a request, or None to reject the request with status 401."""
 
 
 class KeyAuthentication:
-    """Authentication by keys of a memory, which the OpenAPI document describes."""
+    """Authentication by API keys of a memory; the OpenAPI document describes it."""
 
     def __init__(self, keys: APIKeys) -> None:
         self._keys = keys
@@ -57,15 +57,15 @@ class KeyAuthentication:
 
 
 def by_key(keys: APIKeys) -> Authenticate:
-    """Return the authentication by keys of a memory.
+    """Return an authentication by API keys of a memory.
 
-    A key is the value of `X-Remanence-Key`, a bearer token, or the value of `X-Api-Key`.
+    The key may be in `X-Remanence-Key`, in `X-Api-Key`, or a bearer token.
     """
     return KeyAuthentication(keys)
 
 
 def add_security(documentation: JsonObject) -> None:
-    """Add where a request has its key; the routes that are open need none."""
+    """Describe the key headers, except for public routes."""
     documentation["components"]["securitySchemes"] = {
         "key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
         "bearer": {"type": "http", "scheme": "bearer"},
@@ -77,47 +77,47 @@ def add_security(documentation: JsonObject) -> None:
 
 
 def token_in(value: str) -> str | None:
-    """Return the token of ours in the value of a header, with or without the word `Bearer`."""
+    """Return our token from the value of a header, with or without the word `Bearer`."""
     token = value[found.end() :] if (found := _BEARER.match(value)) else value
     return token if token.startswith(KEY_PREFIX) else None
 
 
-class _Strangers:
-    """Limits on failed attempts: with the same credentials from an address, and ten times as many.
+class _FailedAttempts:
+    """Limits failed attempts: per address and credentials, and ten times as many per address.
 
-    Beyond the second one, an address is let in by credentials with which it was lately, such as
-    those of the other clients behind the same proxy.
+    Credentials that lately succeeded from an address are still accepted there beyond the second
+    limit, so that clients behind the same proxy do not lock each other out.
     """
 
     def __init__(self, per_minute: int) -> None:
         self._same = Rate(per_minute)
-        self._any = Rate(per_minute * OF_AN_ADDRESS)
-        self._let_in: Recent[int, None] = Recent(_KEPT_CALLERS)
+        self._any = Rate(per_minute * ADDRESS_FACTOR)
+        self._accepted: Recent[int, None] = Recent(_MAX_ACCEPTED)
 
     def refusal(self, scope: ASGIScope) -> Response | None:
-        """Return the response to a request that is not to be read."""
+        """Return a response if the request is to be rejected without reading its credentials."""
         sender = _sender(scope)
-        if (refusal := self._same.refusal(sender)) or sender in self._let_in:
+        if (refusal := self._same.refusal(sender)) or sender in self._accepted:
             return refusal
         return self._any.refusal(address_of(scope))
 
     def record(self, scope: ASGIScope, caller: Caller | None) -> None:
-        """Keep the outcome of a request's credentials."""
+        """Record whether a request's credentials were accepted."""
         sender = _sender(scope)
         if caller is not None:
-            self._let_in[sender] = None
+            self._accepted[sender] = None
             return
-        self._let_in.pop(sender, None)
+        self._accepted.pop(sender, None)
         self._same.take(sender)
         self._any.take(address_of(scope))
 
 
 class Access:
-    """Rejects requests of unknown callers, and those that a caller may not make.
+    """Rejects requests of unknown callers, and requests that a caller's scopes do not allow.
 
-    The dashboard, health and the OpenAPI document are open to all. Credentials with which an
-    address failed more than *per_minute* times a minute are refused unread, and so are new ones of
-    an address that failed ten times as often.
+    The dashboard, health and the OpenAPI document are public. After *per_minute* failed attempts in
+    a minute, the same credentials from the same address are rejected unchecked; after ten times as
+    many, so are all new credentials from that address.
     """
 
     def __init__(
@@ -125,18 +125,18 @@ class Access:
     ) -> None:
         self._app = app
         self._authenticate = authenticate
-        self._strangers = None if per_minute is None else _Strangers(per_minute)
+        self._failed_attempts = None if per_minute is None else _FailedAttempts(per_minute)
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if path_of(scope) in _OPEN:
             await self._app(scope, receive, send)
             return
-        if self._strangers is not None and (refusal := self._strangers.refusal(scope)):
+        if self._failed_attempts is not None and (refusal := self._failed_attempts.refusal(scope)):
             await refusal(scope, receive, send)
             return
         caller = await self._authenticate(HTTPConnection(scope))
-        if self._strangers is not None:
-            self._strangers.record(scope, caller)
+        if self._failed_attempts is not None:
+            self._failed_attempts.record(scope, caller)
         if caller is None:
             detail = f"no valid key: send one in {KEY_HEADER}, or as a bearer token"
             headers = {"www-authenticate": "Bearer"}

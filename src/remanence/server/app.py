@@ -54,13 +54,13 @@ from remanence.server.routes import (
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 _TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "logs": False}
-"""FastAPI counts requests; its spans have queries and its logs have errors, which may be private."""
+"""Only metrics, as FastAPI's spans have queries and its logs have errors, which may be private."""
 
 
 class _Application(FastAPI):
-    """An application whose documentation has problems with examples, and where a key goes.
+    """An application whose OpenAPI document describes problems and API keys.
 
-    Its middleware is for HTTP alone: other protocols have no routes.
+    It serves HTTP only: other protocols have no routes.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,26 +103,26 @@ def create_app(
 
     Args:
         memory: the memory to serve.
-        model: the model of chats; without one, a chat is an error.
+        model: the model for chats; without one, a chat is an error.
         system: the base system prompt of a chat.
         identity: a separate block before the system prompt, which some kinds of access require.
-        tools: whether the model may search and keep facts of the user, where a turn names one.
-        auth: recognises the caller of a request and its tenant, such as `by_key(memory.keys)` or the
-            login of a host program; without it a client may act for any tenant.
+        tools: whether the model may search and save facts of the user, if a turn names one.
+        auth: authenticates the caller of a request, such as `by_key(memory.keys)` or the login of a
+            host program; without it, a client may act for any tenant.
         allowed_hosts: accepted host names, without a port; None accepts any.
         allowed_origins: sites whose pages may use the service from a browser, such as
             `https://app.example.com`; other pages get status 403.
-        requests_per_minute: how many requests a caller, or without callers an address, may make;
-            more get status 429, as do more than so many of an unknown caller with the same
-            credentials. Each process counts its own.
-        openai_url: where requests to `/openai/v1` are sent on to, with or without `/v1`.
-        anthropic_url: where those to `/anthropic/v1` are sent on to.
-        openai_key: for OpenAI, where a client sends a key of this server alone; or a function that
-            returns that of a tenant, such as one from a store of secrets.
+        requests_per_minute: the limit of requests per caller, or per address without callers, and of
+            failed attempts with the same credentials; beyond it requests get status 429. Each
+            process counts separately.
+        openai_url: the upstream for requests to `/openai/v1`, with or without `/v1`.
+        anthropic_url: the upstream for requests to `/anthropic/v1`.
+        openai_key: the OpenAI key for clients that send only a key of this server; or a function
+            that returns the key of a tenant, such as from a secret store.
         anthropic_key: the same for Anthropic.
-        recognize: whether the proxies know a conversation that has no name by its messages.
+        recognize: whether the proxies recognise a conversation without a name by its messages.
         ending: set when the server begins to shut down; open turns then end with an error event,
-            and streams of events end.
+            and event streams end.
         grace_seconds: the time that other open requests then have, before they end with status 503
             or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
@@ -131,7 +131,7 @@ def create_app(
 
     Raises:
         ModelError: *model* is unknown, or has no key.
-        InvalidArgument: a URL or an origin is none.
+        InvalidArgument: a URL or an origin is malformed.
     """
     require_origins(allowed_origin=allowed_origins)
     require_http_url(openai_url=openai_url, anthropic_url=anthropic_url)
@@ -140,7 +140,7 @@ def create_app(
         summary="Memory for LLM agents",
         version=version("remanence"),
         telemetry=_TELEMETRY,
-        docs_url=None,  # these pages load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from other hosts
         redoc_url=None,
         routes=_routes(),
     )
@@ -176,7 +176,7 @@ def create_app(
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """Return the routes, which are the same in all applications; FastAPI takes 0.1 s for them."""
+    """Return the routes, which all applications share, as FastAPI takes 0.1 s to build them."""
     router = APIRouter(generate_unique_id_function=lambda route: route.name)
     router.include_router(dashboard.router)
     router.include_router(health.router, responses=declare(of_all=OF_ALL))
@@ -189,7 +189,7 @@ def _routes() -> list[BaseRoute]:
 
 
 def create_health_app(memory: Memory, ending: asyncio.Event) -> FastAPI:
-    """Create an application that answers `/healthz`, `/readyz` and `/metrics` alone."""
+    """Create an application with only `/healthz`, `/readyz` and `/metrics`."""
     app = FastAPI(
         title="remanence", telemetry=_TELEMETRY, docs_url=None, redoc_url=None, openapi_url=None
     )

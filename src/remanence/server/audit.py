@@ -1,4 +1,4 @@
-"""The audit log: who read, exported or erased what, one line of JSON for each request."""
+"""The audit log: who read, exported or erased what, as a line of JSON per request."""
 
 import json
 from contextvars import ContextVar
@@ -20,10 +20,10 @@ _handled: Final[ContextVar[tuple[Clock, Scope] | None]] = ContextVar("_handled",
 
 
 class Audit:
-    """Logs each request for data of the memory that does not write, with its caller and status.
+    """Logs each request that reads, exports or erases data, with its caller and status.
 
-    Requests that were refused are logged, too; status 0 means that the client left. Lines name
-    tenants, users and conversations, and contain no query, no text and no key.
+    This includes rejected requests; status 0 means that the client disconnected. Lines name tenants,
+    users and conversations, but contain no queries, texts or keys.
     """
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
@@ -39,18 +39,20 @@ class Audit:
             finally:
                 _handled.reset(token)
             return
-        request: Request = scope["state"]["request"]  # as the log of requests keeps it
+        request: Request = scope["state"]["request"]  # set by RequestLog
         try:
             await self._app(scope, receive, send)
         except Exception:
-            request.status = request.status or 500  # which Starlette answers further out
+            request.status = (
+                request.status or 500
+            )  # Starlette's outermost middleware responds with 500
             raise
         finally:
             _log(self._clock, scope, action, status=request.status)
 
 
 def log_tool_erasure(tool: str, *, ref: ConversationRef, user: str | None, status: int) -> None:
-    """Log an erasure by a tool that a model called within the request that is handled."""
+    """Log an erasure by a tool call of a model within the current request."""
     if (handled := _handled.get()) is None:
         return
     clock, scope = handled
@@ -77,7 +79,7 @@ def _action_of(scope: Scope) -> str | None:
 
 
 def _about(scope: Scope) -> dict[str, Any]:  # values of JSON
-    """Return who asks for what, as far as the request got."""
+    """Return the caller and the target of a request, as far as they are known."""
     caller: Caller | None = scope.get("state", {}).get("caller")
     query = HTTPConnection(scope).query_params
     names = {key: unquote(name) for key, name in scope.get("path_params", {}).items()}

@@ -1,4 +1,4 @@
-"""A cache of chats: one for each conversation, user, channel, time zone and identity."""
+"""A cache of chats by conversation, user, channel, time zone and identity."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ _Key: TypeAlias = tuple[ConversationRef, str | None, str | None, str | None, str
 
 
 class Chats:
-    """Returns the same chat for a conversation that was used recently."""
+    """Returns the same chat for a recently used conversation."""
 
     def __init__(
         self, memory: Memory, *, model: "ChatSource | None", system: str, identity: str, tools: bool
@@ -42,13 +42,13 @@ class Chats:
         self._chats: Recent[_Key, Chat] = Recent(RECENT)
 
     def get(self, ref: ConversationRef, turn: ChatBody, *, may_erase: bool) -> Chat:
-        """Return the chat of a conversation for a turn, whose identity replaces the server's.
+        """Return the chat for a turn, whose identity, if any, replaces the server's.
 
-        Its model may erase only with *may_erase*.
+        The model gets tools that erase only with *may_erase*.
 
         Raises:
             InvalidMessage: a name is invalid.
-            ModelError: `no_model`; the server was started without one.
+            ModelError: `no_model`: the server was started without a model.
         """
         user, channel = turn.user, turn.channel
         zone = ZoneInfo(turn.timezone) if turn.timezone else None
@@ -71,7 +71,7 @@ class Chats:
 
 
 def _tools_of(conversation: Conversation, user: str | None, *, may_erase: bool) -> tuple[Tool, ...]:
-    """Return the tools of a chat; erasures by them are audited."""
+    """Return the tools of a chat, whose erasures are audited."""
     return tuple(
         _with_audit(tool, conversation.ref, user) if tool.name == _FORGET else tool
         for tool in memory_tools(conversation)

@@ -1,4 +1,4 @@
-"""Work for a client that ends when the client leaves."""
+"""Cancellation of work when its client disconnects."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Return when the client has left; the body of its request was read before."""
+    """Wait until the client disconnects; call it after reading the request body."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of *work*; None where the client left before its end, which cancels it."""
+    """Return the result of *work*; if the client disconnects first, cancel it and return None."""
     async with asyncio.TaskGroup() as group:
         working = group.create_task(work, name="remanence-working")
         leaving = group.create_task(wait_for_disconnect(receive), name="remanence-leaving")

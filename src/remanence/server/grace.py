@@ -1,4 +1,4 @@
-"""The time that open requests have once the server begins to end."""
+"""The grace period of open requests at shutdown."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,13 +13,13 @@ from remanence.server.problems import response_to
 T = TypeVar("T")
 
 GRACE_SECONDS: Final = 4.0
-"""Less than uvicorn waits for requests, which it then cancels without an answer."""
+"""Shorter than uvicorn's own timeout, after which it cancels requests without a response."""
 
-_ENDING: Final = "the server is ending: send the request again"
+_ENDING: Final = "the server is shutting down: send the request again"
 
 
 class GracePeriod:
-    """A context manager for waits that end some seconds after the event *ending* was set."""
+    """A context manager for waits that end some seconds after *ending* is set."""
 
     def __init__(self, ending: asyncio.Event, seconds: float) -> None:
         self._ending = ending
@@ -35,7 +35,7 @@ class GracePeriod:
         self.lift()
 
     def lift(self) -> None:
-        """End the limit, also for a wait in progress."""
+        """Remove the limit, also for a wait in progress."""
         self._watch.cancel()
         self._set(None)
 
@@ -43,7 +43,7 @@ class GracePeriod:
         """Return the result of *work*; only one wait at a time is possible.
 
         Raises:
-            Closed: the time is over, and *work* cancelled.
+            Closed: the grace period ended, and *work* was cancelled.
         """
         self._limit = limit = asyncio.timeout_at(self._deadline)
         try:
@@ -67,7 +67,7 @@ class GracePeriod:
 
 
 class RequestGrace:
-    """Answers requests that have no answer at the end of their grace period with status 503.
+    """Responds with status 503 to requests that have no response when the grace period ends.
 
     Responses that have begun end by themselves.
     """

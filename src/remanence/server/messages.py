@@ -16,22 +16,22 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=200,
-        description="A new text for each request that is not a repetition of another.",
+        description="A unique value for each request; repeat it when you retry the request.",
     ),
 ]
-"""It stands in for the ids that messages do not bring, and a message is kept once under its id."""
+"""Provides ids for messages without one, so that a retried request does not store them twice."""
 
 _READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
 _WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
 
 
 def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = None) -> Message:
-    """Read a message in a provider's form, beside which its `id` and `created_at` may stand.
+    """Read a message in a provider's format, with an optional `id` and `created_at`.
 
-    *id_* is for a message without one.
+    *id_* is the id of a message without one.
 
     Raises:
-        InvalidMessage: the text names what is wrong.
+        InvalidMessage: the message is malformed.
     """
     given, at, fields = split_record(data)
     message = _READERS[kind](fields)
@@ -39,5 +39,5 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
 
 
 def write_message(message: Message, kind: MessageFormat) -> list[JsonObject]:
-    """Return the message in a provider's form."""
+    """Return the message in a provider's format."""
     return _WRITERS[kind](message.role, message.content, message.name)

@@ -1,4 +1,4 @@
-"""Middleware: known host names, limits on a request body, and a log line for each request."""
+"""Middleware: allowed hosts and origins, request body limits, and the request log."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from remanence.telemetry import requests
 LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
-"""Twice the size limit of a message, as JSON is longer than its text."""
+"""Twice the size limit of a message, as JSON is longer than the text."""
 
 BODY_SECONDS: Final = 60.0
 
@@ -26,7 +26,7 @@ _GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
 class KnownHosts:
-    """Rejects requests for unknown host names, such as those of a DNS rebinding attack."""
+    """Rejects requests for unknown host names, such as in a DNS rebinding attack."""
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
         self._app = app
@@ -37,8 +37,8 @@ class KnownHosts:
         name, _, port = host.rpartition(":")
         if (name if port.isdigit() else host) not in self._hosts:
             detail = (
-                f"this server answers to {', '.join(sorted(self._hosts))} alone: name others with "
-                "--allowed-host, or in a program of your own with allowed_hosts of create_app"
+                f"this server accepts only the hosts {', '.join(sorted(self._hosts))}: add others with "
+                "--allowed-host, or with allowed_hosts of create_app"
             )
             await problem(421, "not_local", detail)(scope, receive, send)
         else:
@@ -46,7 +46,7 @@ class KnownHosts:
 
 
 class KnownOrigins:
-    """Rejects requests that a page of another site makes a browser send."""
+    """Rejects cross-site requests from browsers."""
 
     def __init__(self, app: ASGIApp, *, origins: Collection[str]) -> None:
         self._app = app
@@ -60,7 +60,7 @@ class KnownOrigins:
             await self._app(scope, receive, send)
         else:
             detail = (
-                f"pages of {origin!r:.80} may not use this server: name the origin with "
+                f"pages of {origin!r:.80} may not use this server: allow the origin with "
                 "--allowed-origin, or with allowed_origins of create_app"
             )
             await problem(403, "foreign_origin", detail)(scope, receive, send)
@@ -103,7 +103,7 @@ class BodyLimit:
     async def _read(self, request: Request, announced: int) -> bytes | None:
         """Read the body; None if it is too large.
 
-        Up to the limit again is read and discarded, as a client sees no response while it sends.
+        Discards up to as much again, as clients do not see a response while they are sending.
         """
         body = bytearray()
         size, is_large = 0, announced > self._max_bytes
@@ -120,10 +120,10 @@ class BodyLimit:
 
 
 class RequestLog:
-    """Spans each request, and logs its method, path, status and time with its id.
+    """Traces each request, and logs its method, path, status, duration and id.
 
-    The id comes from the header `X-Request-Id`, or is new; the response repeats it, unless it has
-    one of its provider. Queries are not logged: they may name a user.
+    The id comes from the header `X-Request-Id`, or is new; the response repeats it, unless the
+    provider behind a proxy set one. Queries are not logged, as they may name a user.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""Paths whose names may have a slash: `%2F` stays encoded until the route is known."""
+"""Paths with names that may contain a slash: `%2F` stays encoded until routing is done."""
 
 from typing import Annotated, Final
 from urllib.parse import unquote
@@ -6,28 +6,28 @@ from urllib.parse import unquote
 from pydantic import AfterValidator
 from starlette.types import Scope
 
-_KEPT: Final = {"%": "%25", "/": "%2F"}
-"""Characters of a name in a path that are decoded once its route is known."""
+_ENCODED: Final = {"%": "%25", "/": "%2F"}
+"""Characters of names that stay percent-encoded until routing is done."""
 
 PathName = Annotated[str, AfterValidator(unquote)]
 """A name in a path."""
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path of a request below the prefix at which a host program mounts the service."""
+    """Return the path of a request, relative to where a host program mounts the service."""
     path: str = scope["path"]
     prefix: str = scope.get("root_path", "")
     return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path
 
 
 def with_encoded_names(scope: Scope) -> Scope:
-    """Return the scope of a request with the `%` and `/` of names still encoded in its path."""
+    """Return the scope of a request whose path keeps `%` and `/` in names encoded."""
     path: str = scope["path"]
     raw = (scope.get("raw_path") or b"").decode("latin-1")
-    if unquote(raw) != path:  # a server that sends none, or a host program that changed the path
+    if unquote(raw) != path:  # no raw path, or a host program changed the path
         return {**scope, "path": path.replace("%", "%25")}
     return {**scope, "path": "/".join(map(_partly_decoded, raw.split("/")))}
 
 
 def _partly_decoded(name: str) -> str:
-    return "".join(_KEPT.get(character, character) for character in unquote(name))
+    return "".join(_ENCODED.get(character, character) for character in unquote(name))

@@ -23,7 +23,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 STORE_RETRY_SECONDS: Final = 2
-"""Seconds until a store that cannot be used now is worth another request."""
+"""The `Retry-After` of responses while the store is unavailable."""
 
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
@@ -48,14 +48,14 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
     (403, "wrong_tenant", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
     (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
-    (404, "not_found", "there is no conversation 'trip': its first message begins it"),
+    (404, "not_found", "there is no conversation 'trip': append a message to begin it"),
     (408, "body_timeout", "the body did not arrive within 60 s: send it at once"),
     (409, "duplicate_message", "message id 'm-1' is taken by message 4 of conversation 'trip'"),
     (409, "turn_taken", "another turn of conversation 'trip' is in progress: try again later"),
     (409, "wrong_user", "conversation 'trip' is not open to user 'bo': name its user"),
     (413, "body_too_large", "the body has more than 33,554,432 bytes"),
     (413, "context_overflow", "the system text leaves no room for messages"),
-    (421, "not_local", "this server answers to localhost alone"),
+    (421, "not_local", "this server accepts only the hosts localhost"),
     (422, "invalid_request", "#/limit: Input should be greater than or equal to 1"),
     (422, "invalid_message", "the message has no role"),
     (422, "invalid_argument", "conversation 'trip' has no message 'm-9'"),
@@ -84,7 +84,7 @@ _HTTP_CODES: Final = {
     404: "unknown_path",
     405: "method_not_allowed",
 }
-"""The codes of errors that FastAPI, or a route by its exception, raises as a status alone."""
+"""Codes for errors that FastAPI or a route raises as a bare status."""
 
 _MODEL_STATUSES: Final = {
     "cooling": 503,
@@ -97,9 +97,9 @@ _MODEL_STATUS: Final = 502
 
 
 def declare(*codes: str, of_all: Collection[str] = _OF_MEMORY) -> dict[int | str, JsonObject]:
-    """Return the errors of a route, for its documentation.
+    """Return the errors of a route for its documentation.
 
-    *codes* are added to those of all routes, by default of those that read the memory.
+    *codes* are added to *of_all*, by default the errors of all routes that read the memory.
     """
     declared: dict[int | str, JsonObject] = {}
     for status, code, _ in _EXAMPLES:
@@ -115,7 +115,7 @@ def declare(*codes: str, of_all: Collection[str] = _OF_MEMORY) -> dict[int | str
 
 
 def add_components(documentation: JsonObject) -> None:
-    """Add what the declarations refer to: the schema of problems, and an example of each."""
+    """Add the schema of problems and an example of each, which the declarations refer to."""
     components = documentation["components"]
     components["schemas"]["Problem"] = _SCHEMA
     components["examples"] = {
@@ -133,9 +133,9 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def document(error: Exception) -> JsonObject:
-    """Return the problem of an error; an unexpected one shows only its type.
+    """Return an error as a problem; an unexpected error shows only its type.
 
-    What only the operator may read of an error of the store is logged.
+    Details of a store error that only the operator may read are logged.
     """
     if not isinstance(error, RemanenceError):
         return _document(500, "failed", f"the request failed: {type(error).__name__}")
@@ -174,7 +174,7 @@ def _document(status: int, code: str, detail: str, **more: object) -> JsonObject
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "message": detail,  # all that clients of OpenAI show
+        "message": detail,  # the only text that OpenAI clients show
         **{key: value for key, value in more.items() if value is not None},
     }
 
@@ -193,7 +193,7 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
 
 
 def body_fields(request: Request) -> Sequence[str]:
-    """Return the names of the fields that the body of a route may have."""
+    """Return the field names of a route's body."""
     field = getattr(request.scope.get("route"), "body_field", None)
     annotation = None if field is None else field.field_info.annotation
     models = (annotation, *get_args(annotation))  # of `Body | None`
@@ -206,7 +206,7 @@ def body_fields(request: Request) -> Sequence[str]:
 
 
 def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dict[str, str]:
-    """Return a pointer to what is wrong, and the remedy where FastAPI's text has none."""
+    """Return a pointer to the faulty value, and a text with a remedy where FastAPI's has none."""
     place, detail = found["loc"][1:], found["msg"]
     if found["type"] == "json_invalid":
         detail = f"the body is not JSON: {found['ctx']['error']} at character {place[0]}"
@@ -228,13 +228,15 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.NOT_FOUND and request.url.path.startswith("/openai/"):
         detail += "; the base URL ends in /openai/v1"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = ", ".join(_methods(request))  # Starlette names those of one route
+        headers["Allow"] = ", ".join(
+            _methods(request)
+        )  # Starlette lists the methods of one route only
     code = _HTTP_CODES.get(error.status_code, "http")
     return problem(error.status_code, code, detail, headers=headers)
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods that a route takes at the path of the request."""
+    """Return the methods that any route accepts at the path of the request."""
     scopes = {method: {**request.scope, "method": method} for method in METHODS}
     return [
         method

@@ -1,4 +1,4 @@
-"""Limits on the requests of a sender in a minute."""
+"""Rate limits on requests."""
 
 import asyncio
 import math
@@ -10,23 +10,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remanence.recent import Recent
 from remanence.server.problems import problem
 
-_KEPT_SENDERS: Final = 10_000
+_MAX_SENDERS: Final = 10_000
 
 
 class Rate:
-    """So many requests a minute for each sender, in bursts of up to a minute's requests."""
+    """A limit of requests per minute and sender, with bursts of up to a minute's requests."""
 
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
-        self._left: Recent[object, tuple[float, float]] = Recent(_KEPT_SENDERS)
+        self._left: Recent[object, tuple[float, float]] = Recent(_MAX_SENDERS)
 
     def take(self, sender: object) -> None:
-        """Take a request of the sender; those seen longest ago are forgotten."""
+        """Count a request of the sender; the least recent senders are forgotten."""
         left = self._left_of(sender)
         self._left[sender] = (left - 1, asyncio.get_running_loop().time())
 
     def refusal(self, sender: object) -> Response | None:
-        """Return the response to a request of the sender; None if it has one left."""
+        """Return a 429 response if the sender has no request left, otherwise None."""
         wait_seconds = (1 - self._left_of(sender)) * 60 / self._per_minute
         if wait_seconds <= 0:
             return None
@@ -41,9 +41,9 @@ class Rate:
 
 
 class RateLimit:
-    """Rejects requests of a key or caller, or else of an address, beyond so many a minute.
+    """Rejects requests beyond a rate per key or caller, or else per address.
 
-    Each process counts its own.
+    Each process counts separately.
     """
 
     def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
@@ -60,7 +60,7 @@ class RateLimit:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address that a request came from."""
+    """Return the client address of a request."""
     host: str = (scope.get("client") or ("",))[0]
     return host
 

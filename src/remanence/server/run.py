@@ -13,17 +13,17 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HOST: Final = "127.0.0.1"
-"""By default the server asks for no key, so only this machine can connect."""
+"""By default the server needs no key, so only this machine can connect."""
 
 REQUEST_SECONDS: Final = 5
-"""Timeout for requests in progress at shutdown, which end by themselves before that."""
+"""Timeout for requests in progress at shutdown, which normally end by themselves before it."""
 
 HEAD_SECONDS: Final = 20.0
 """Timeout for the head of a request; uvicorn itself has none."""
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose next request does not arrive in time."""
+    """HTTP/1.1 that closes connections whose next request head does not arrive in time."""
 
     head_seconds: float = HEAD_SECONDS
     _waiting: asyncio.TimerHandle | None = None
@@ -42,7 +42,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:
-        """Start the timer at the first byte of a head; idle connections have their own timeout."""
+        """Start the timer at the first byte of a head; idle connections have another timeout."""
         if self.conn.their_state is h11.IDLE:
             if self._waiting is None:
                 self._waiting = self.loop.call_later(self.head_seconds, self.transport.close)
@@ -73,7 +73,7 @@ async def serve(
         http=protocol,
         ws="none",  # no route speaks WebSocket
         lifespan="off",
-        log_config=None,  # the program's own handlers get its warnings
+        log_config=None,  # warnings go to the program's own handlers
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=REQUEST_SECONDS,
@@ -86,7 +86,7 @@ async def serve(
 
 
 class _Server(uvicorn.Server):
-    """Does not handle signals: the memory must be closed after the last request."""
+    """A server that leaves signals alone, as the memory must be closed after the last request."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -115,7 +115,7 @@ def _listen(host: str, port: int) -> socket.socket:
         raise OSError(
             error.errno, f"{error.strerror}: choose an address of this machine with --host", host
         ) from error
-    # With its protocol named, asyncio sends small pieces of an answer at once (TCP_NODELAY).
+    # asyncio sets TCP_NODELAY only on sockets that name their protocol.
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""A turn as a response: JSON at its end, or server-sent events while it runs."""
+"""The response of a turn: JSON at its end, or server-sent events while it runs."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
 
 HEADER: Final = "x-conversation-id"
-_ENDING: Final = "the server is ending: the message is kept, send it again to have it answered"
+_ENDING: Final = "the server is shutting down: the message is stored, send it again for an answer"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 STREAM_HEADERS: Final = {
     "cache-control": "no-cache",
@@ -41,7 +41,7 @@ STREAM_HEADERS: Final = {
 
 
 def stream_of(*names: str) -> dict[int | str, dict[str, Any]]:  # FastAPI's type
-    """Return the declaration of server-sent events of these names."""
+    """Return the declaration of server-sent events with these names."""
     event = {
         "type": "object",
         "properties": {
@@ -64,9 +64,9 @@ Piece: TypeAlias = TurnEvent | Exception | _Left
 class TurnResponse(Response):
     """Runs a turn and sends its reply or its events.
 
-    The turn ends at once when the client disconnects, and at shutdown, which is then the last
-    event. The stream begins with the first event of the turn, or after `keep_alive_seconds` with a
-    comment, which is repeated; an error before that has its own status. Every response names its
+    The turn is cancelled when the client disconnects, and at shutdown, which the last event reports.
+    The stream begins with the first event of the turn, or after `keep_alive_seconds` with a comment,
+    which is repeated; an error before that gets its own status. Every response names its
     conversation in the header `X-Conversation-Id`.
     """
 
@@ -104,7 +104,9 @@ class TurnResponse(Response):
                 await self._send(pieces, scope, receive, send_named)
             finally:
                 for task in (turn, *watches):
-                    if not task.cancelling():  # a turn that ends keeps what was said
+                    if (
+                        not task.cancelling()
+                    ):  # a turn being cancelled still stores its partial answer
                         task.cancel()
 
     async def _send(
@@ -129,7 +131,7 @@ class TurnResponse(Response):
         return None
 
     async def _next(self, pieces: asyncio.Queue[Piece]) -> Piece | None:
-        """Return the next piece; None after `keep_alive_seconds` of a stream without one."""
+        """Return the next piece; None if a stream has none for `keep_alive_seconds`."""
         try:
             async with asyncio.timeout(self._keep_alive_seconds if self._stream else None):
                 return await pieces.get()
@@ -160,7 +162,7 @@ class TurnResponse(Response):
 
 
 async def _run(events: AsyncGenerator[TurnEvent, None], pieces: asyncio.Queue[Piece]) -> None:
-    """Put the events of a turn, or its error, in the queue of the sender."""
+    """Put the events of a turn, or its error, into the sender's queue."""
     try:
         async with aclosing(events):
             async for event in events:

@@ -1,4 +1,4 @@
-"""Webhooks: each event is posted to a URL, signed as Standard Webhooks describes it."""
+"""Webhooks: events are posted to URLs, signed according to Standard Webhooks."""
 
 import asyncio
 import base64
@@ -28,11 +28,11 @@ _MIN_SECRET_BYTES: Final = 24
 
 
 class Webhook:
-    """A receiver of events at *url*, and the secret that it checks their signatures with.
+    """A receiver of events at *url*, and the secret for their signatures.
 
     Raises:
-        InvalidArgument: *url* is not one of HTTP, or *secret* is not `whsec_` and at least 24 bytes
-            as base64.
+        InvalidArgument: *url* is not an HTTP URL, or *secret* is not `whsec_` followed by at least
+            24 bytes as base64.
     """
 
     def __init__(self, url: str, *, secret: str) -> None:
@@ -42,10 +42,10 @@ class Webhook:
         self.name = (
             f"webhook {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:16]}"
         )
-        """The name of the consumer; it does not have the URL, which may contain a token."""
+        """The name of the consumer, without the URL, which may contain a token."""
 
     def headers(self, event: Event, body: bytes, *, at: datetime) -> Mapping[str, str]:
-        """Return the headers of a try at a time; the id is the same for every try."""
+        """Return the headers of an attempt; the id is the same for all attempts."""
         source = f"{event.tenant}\n{event.id}\n{event.at.isoformat()}".encode()
         id_ = f"evt_{hashlib.sha256(source).hexdigest()[:32]}"
         timestamp = str(int(at.timestamp()))
@@ -62,8 +62,8 @@ class Webhook:
         """Post an event.
 
         Raises:
-            ConnectionError: the receiver answered with another status than 2xx.
-            httpx2.HTTPError, TimeoutError: it did not answer.
+            ConnectionError: the receiver's status was not 2xx.
+            httpx2.HTTPError, TimeoutError: the receiver did not answer.
         """
         body = EVENT.dump_json(event)
         headers = self.headers(event, body, at=clock.now())
@@ -77,8 +77,8 @@ class Webhook:
 async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncIterator[None]:
     """Post the events of all tenants to each webhook while the block runs.
 
-    Each event is posted until it is taken, at growing intervals, and in order for each tenant. The
-    database keeps how far each URL has got.
+    Each event is posted at growing intervals until it is accepted, in order for each tenant. The
+    database stores the position of each URL.
     """
     async with (
         httpx2.AsyncClient(

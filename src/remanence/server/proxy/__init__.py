@@ -1,1 +1,1 @@
-"""Proxies for clients of OpenAI and Anthropic: their requests, with old messages told by notes."""
+"""Proxies for OpenAI and Anthropic clients, which replace old messages with notes."""

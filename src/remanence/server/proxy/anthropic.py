@@ -18,7 +18,7 @@ _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
 
 
 class AnthropicAnswer:
-    """A message of the model; reasoning has no text here, as it is never compared."""
+    """A message of the model; the text of reasoning is left out, as it is never compared."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, JsonObject] = {}

@@ -1,4 +1,4 @@
-"""The parts of a provider's API that a proxy has to know."""
+"""The parts of a provider's API that a proxy needs to know."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -15,28 +15,28 @@ _EMPTY: Final = Message(role="system", content=())
 
 
 class Unit(NamedTuple):
-    """A message, and the client's objects of which it was read."""
+    """A message, and the client's objects that it was read from."""
 
     message: Message
     objects: Sequence[JsonObject]
 
 
 class Answer(Protocol):
-    """An answer, put together from the events of a stream or read whole."""
+    """An answer, assembled from the events of a stream or read from a whole response."""
 
     @property
     def objects(self) -> Sequence[JsonObject]:
-        """The answer in the form in which a client resends it; empty until its end."""
+        """The answer as a client will resend it; empty until it is complete."""
 
     def feed(self, event: JsonObject) -> None:
-        """Take an event of a stream."""
+        """Add an event of a stream."""
 
     def take(self, response: JsonObject) -> None:
-        """Take a response without a stream."""
+        """Read a non-streamed response."""
 
 
 class ProxiedAPI(Protocol):
-    """Reads and rewrites the conversation in a request; all else stays as it is."""
+    """Reads and rewrites the conversation in a request, and leaves everything else unchanged."""
 
     provider: ClassVar[str]
     text_type: ClassVar[str]
@@ -46,21 +46,21 @@ class ProxiedAPI(Protocol):
         """Return the prompts before the conversation, and the conversation.
 
         Raises:
-            InvalidMessage: the request has none, or a part of it is with the provider.
+            InvalidMessage: there is no conversation, or the provider stores a part of it.
         """
 
     def read(self, one: JsonObject) -> Message:
         """Read an object of a conversation.
 
         Raises:
-            InvalidMessage: it is not of this API.
+            InvalidMessage: the object does not belong to this API.
         """
 
     def render(self, message: Message) -> list[JsonObject]:
-        """Write a message that the client no longer has, or a part of one."""
+        """Render a message that the client no longer has, or a part of one."""
 
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        """Return the request with its conversation as notes, if any, and the end of it."""
+        """Return the request with its conversation replaced by *notes*, if any, and *tail*."""
 
 
 def list_of_objects(value: object) -> list[JsonObject]:
@@ -71,31 +71,31 @@ def list_of_objects(value: object) -> list[JsonObject]:
 
 
 def is_reference(one: JsonObject) -> bool:
-    """Return whether an object stands for an item of Responses, of which it has the id alone."""
+    """Return whether an object refers to an item of the Responses API by id."""
     return one.get("type") == "item_reference"
 
 
 def read_units(
     api: ProxiedAPI, objects: Sequence[JsonObject], items: Mapping[str, JsonObject] | None = None
 ) -> list[Unit]:
-    """Read a conversation: no message is empty or a prompt, and successive ones are joined.
+    """Read a conversation without prompts and empty messages, joining those that count as one.
 
-    References to *items*, by id, are read as these.
+    References by id are resolved from *items*.
 
     Raises:
-        InvalidMessage: an object is not of this API, or refers to an unknown item.
+        InvalidMessage: an object does not belong to this API, or refers to an unknown item.
     """
     units: list[Unit] = []
     for one in objects:
         meant = (items or {}).get(str(one.get("id")), one) if is_reference(one) else one
-        # A prompt is never noted, and clients move it and change it with each request.
+        # Prompts are never noted, and clients move and change them with each request.
         is_prompt = meant.get("role") in PROMPT_ROLES
         units.append(Unit(_EMPTY if is_prompt else api.read(_storable(meant)), (one,)))
     return _join(_without_empty(units))
 
 
 def _storable(value: Any) -> Any:  # JSON of any kind
-    """Return a value with texts that a tape takes, as results of tools may have any bytes."""
+    """Return a value with strings that a tape accepts, as tool results may have any bytes."""
     match value:
         case str():
             return storable(value)
@@ -108,7 +108,7 @@ def _storable(value: Any) -> Any:  # JSON of any kind
 
 
 def _without_empty(units: Sequence[Unit]) -> list[Unit]:
-    """Return units without empty messages, which no tape takes, beside the message after each."""
+    """Merge empty messages, which a tape does not accept, into the units after them."""
     whole: list[Unit] = []
     empty: list[JsonObject] = []
     for message, objects in units:
@@ -124,7 +124,7 @@ def _without_empty(units: Sequence[Unit]) -> list[Unit]:
 
 
 def _join(units: Sequence[Unit]) -> list[Unit]:
-    """Return units with successive answers as one, and with the results of a round as one."""
+    """Join successive answers, and the results of one round of tool calls."""
     joined: list[Unit] = []
     for message, objects in units:
         if joined and are_one(joined[-1].message, message):
@@ -137,7 +137,7 @@ def _join(units: Sequence[Unit]) -> list[Unit]:
 
 
 def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:
-    """Return a message of the user with one more text, a part of type *kind*, at its end."""
+    """Append a text part of type *kind* to a user message."""
     content = message.get("content")
     parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
     return {**message, "content": [*parts, {"type": kind, "text": text}]}

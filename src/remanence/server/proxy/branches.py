@@ -1,4 +1,4 @@
-"""The tapes of a conversation: its first one, and its branches by their numbers."""
+"""The tapes of a conversation: the first one, and its numbered branches."""
 
 import re
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ class Branch(NamedTuple):
 
 
 class Branches(NamedTuple):
-    """The tapes of a conversation by their numbers, and the next one, unless all are taken."""
+    """The tapes of a conversation in order of their numbers, and a new one unless all are taken."""
 
     tapes: Sequence[Branch]
     next: Conversation | None
 
 
 async def read_branches(memory: Memory, name: Name) -> Branches:
-    """Return the tapes of a conversation, but none of another user with the id of a branch.
+    """Return the tapes of a conversation, skipping ids of branches that belong to another user.
 
-    Numbers between them may be missing, as tapes are deleted; the next one is behind all of them.
+    Numbers may be missing, as tapes are deleted; the new tape comes after all existing ones.
 
     Raises:
-        WrongUser: the conversation itself is another user's.
+        WrongUser: the conversation itself belongs to another user.
     """
 
     def conversation(number: int) -> Conversation:
@@ -56,7 +56,7 @@ async def read_branches(memory: Memory, name: Name) -> Branches:
 
 
 async def _read_states(memory: Memory, name: Name) -> dict[int, MemoryState]:
-    """Return the states of the conversations with the id of a branch, by its number."""
+    """Return the states of existing conversations with the ids of branches, by branch number."""
     states: dict[int, MemoryState] = {}
     prefix = f"{name.conversation}~"
     after = ConversationRef(name.tenant, prefix)

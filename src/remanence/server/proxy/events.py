@@ -1,4 +1,4 @@
-"""Server-sent events, read from the pieces of a stream as they arrive."""
+"""Incremental parsing of server-sent events."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 
 class EventReader:
-    """Reads the JSON of each event; what is no JSON, such as a comment, is left out."""
+    """Reads the JSON data of each event, and skips everything else, such as comments."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -19,9 +19,9 @@ class EventReader:
         """Yield the events that *piece* completes.
 
         Raises:
-            ValueError: an event is longer than any that a provider sends.
+            ValueError: an event is implausibly long.
         """
-        looked = max(0, len(self._rest) - 3)  # an end of four bytes may arrive in two pieces
+        looked = max(0, len(self._rest) - 3)  # the four-byte end may be split between pieces
         self._rest += piece
         begin = 0
         for end in _END.finditer(self._rest, looked):

@@ -1,4 +1,4 @@
-"""Requests sent on to a provider, and its responses sent back as they arrive."""
+"""Forwarding of requests to a provider, and of its responses as they arrive."""
 
 import contextlib
 import json
@@ -32,11 +32,11 @@ OPENAI: Final = "https://api.openai.com"
 ANTHROPIC: Final = "https://api.anthropic.com"
 
 _LEFT: Final = 499
-"""The status in logs where the client left before the answer, as in those of nginx."""
+"""The logged status if the client left before the response, as nginx has it."""
 
 _READ_SECONDS: Final = 600.0
 _CONNECT_SECONDS: Final = 10.0
-_KEPT: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+_LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
 _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
@@ -62,7 +62,7 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """The header in which a provider takes a key, and the form of its errors: type and message."""
+    """The key header of a provider, and the format of its errors by type and message."""
 
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
@@ -81,11 +81,10 @@ ANTHROPIC_DIALECT: Final = Dialect(
 
 
 class Forwarder:
-    """Sends requests to the provider at *url*, those of conversations with their memory.
+    """Forwards requests to the provider at *url*, and adds memory to turns of conversations.
 
-    The URL may end with `/v1`, as those of clients do.
-
-    A client's own credential is sent on; *key* is for those that send none but ours.
+    The URL may end with `/v1`, as clients write it. A client's own credential is forwarded; *key* is
+    for clients that send only a key of ours.
     """
 
     def __init__(
@@ -102,13 +101,13 @@ class Forwarder:
         self._dialect = dialect
         self._key = key
         self._grace = grace
-        self._url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
+        self._url = url.rstrip("/").removesuffix("/v1")  # paths begin with /v1
         self._requests = Requests(memory, recognize=recognize)
 
     async def forward(self, request: Request, path: str, api: ProxiedAPI | None = None) -> Response:
-        """Send a request on; with *api* it is a turn of a conversation.
+        """Forward a request, which with *api* is a turn of a conversation.
 
-        The call ends when the client leaves.
+        The provider's call is cancelled when the client disconnects.
         """
         prepared = Prepared(content=await request.body(), reason="not a turn of a conversation")
         caller: Caller | None = getattr(request.state, "caller", None)
@@ -127,7 +126,7 @@ class Forwarder:
         return Response(status_code=_LEFT) if response is None else response
 
     def refuse(self, message: str) -> Response:
-        """Return an error in the provider's form for a request that is not sent on."""
+        """Return an error in the provider's format for a request that is not forwarded."""
         return JSONResponse(self._dialect.error("invalid_request_error", message), 400)
 
     async def _send(
@@ -140,7 +139,7 @@ class Forwarder:
             if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
                 response: Response = StreamingResponse(self._relay_events(turn, received))
             elif is_ok and turn is not None:
-                response = Response(await self._whole(turn, received))
+                response = Response(await self._read_and_store(turn, received))
             else:
                 response = _Body(received, url=self._url)
         except httpx2.HTTPError as error:
@@ -152,11 +151,11 @@ class Forwarder:
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
         return self._dialect.credential(key) if key else None
 
-    async def _whole(self, turn: Turn, response: httpx2.Response) -> bytes:
-        """Return the body of a response without a stream, after its answer was stored."""
+    async def _read_and_store(self, turn: Turn, response: httpx2.Response) -> bytes:
+        """Return the body of a non-streamed response, after storing the answer."""
         content = b"".join([piece async for piece in _relay(response)])
         answer = turn.api.answer()
-        with _failure_logged():
+        with _log_failure():
             answer.take(json.loads(content))
             if answer.objects:
                 await self._requests.keep(turn, answer.objects)
@@ -165,19 +164,19 @@ class Forwarder:
     async def _relay_events(
         self, turn: Turn | None, response: httpx2.Response
     ) -> AsyncIterator[bytes]:
-        """Yield a stream as it arrives; the answer to a turn is stored before its end is sent.
+        """Yield a stream as it arrives, and store the answer to a turn before sending its end.
 
-        An answer that breaks off, or has an event that cannot be read, is not stored: the client's
-        next request shows what it made of it. One that breaks off ends with an event `error`, as
-        does one that is still open at the end of the grace period.
+        An answer that breaks off, or has an unreadable event, is not stored: the client's next
+        request shows what the client kept of it. The stream ends with an event `error` if the
+        answer breaks off, or is still open when the grace period ends.
         """
-        copy = None if turn is None else _Copy(turn, self._requests)
+        recorder = None if turn is None else _AnswerRecorder(turn, self._requests)
         pieces = response.aiter_raw()
         try:
             async with self._grace() as grace, contextlib.aclosing(response):
                 while (piece := await grace.wait_for(anext(pieces, None))) is not None:
-                    if copy is not None:
-                        await copy.add(piece)
+                    if recorder is not None:
+                        await recorder.add(piece)
                     yield piece
         except httpx2.HTTPError as error:
             message = _broken_off(self._url, error)
@@ -187,8 +186,8 @@ class Forwarder:
             yield _error_event(self._dialect.error("server_ending", str(error)))
 
 
-class _Copy:
-    """The answer to a turn, read from its stream and stored as soon as it is whole."""
+class _AnswerRecorder:
+    """Reads the answer to a turn from its stream, and stores it once it is complete."""
 
     def __init__(self, turn: Turn, requests: Requests) -> None:
         self._turn = turn
@@ -198,11 +197,11 @@ class _Copy:
         self._is_read = False
 
     async def add(self, piece: bytes) -> None:
-        """Read a piece of the stream; after the end or an error nothing more is read."""
+        """Read a piece of the stream; ignores everything after the answer's end or an error."""
         if self._is_read:
             return
         self._is_read = True
-        with _failure_logged():
+        with _log_failure():
             for event in self._reader.feed(piece):
                 self._answer.feed(event)
             self._is_read = bool(self._answer.objects)
@@ -211,7 +210,7 @@ class _Copy:
 
 
 class _Body(StreamingResponse):
-    """The body of a provider's response. Where it breaks off, so does the client's connection."""
+    """The body of a provider's response; if it breaks off, so does the client's connection."""
 
     def __init__(self, received: httpx2.Response, *, url: str) -> None:
         super().__init__(_relay(received), received.status_code)
@@ -220,7 +219,7 @@ class _Body(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         try:
             await super().stream_response(send)
-        except httpx2.HTTPError as error:  # the server closes a connection that lacks its end
+        except httpx2.HTTPError as error:  # uvicorn closes the connection of an incomplete body
             _log.warning("%s", _broken_off(self._url, error))
 
 
@@ -235,8 +234,8 @@ async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 @contextlib.contextmanager
-def _failure_logged() -> Iterator[None]:
-    """Log what goes wrong with an answer's copy: the client gets the answer all the same."""
+def _log_failure() -> Iterator[None]:
+    """Log errors of storing an answer, and suppress them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
@@ -246,12 +245,12 @@ def _failure_logged() -> Iterator[None]:
 def _open_client(seconds: float) -> httpx2.AsyncClient:
     timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
     return httpx2.AsyncClient(
-        timeout=timeout, verify=tls_context(), limits=_KEPT, follow_redirects=False
+        timeout=timeout, verify=tls_context(), limits=_LIMITS, follow_redirects=False
     )
 
 
 def _headers_to_send(request: Request, credential: Credential | None) -> list[tuple[str, str]]:
-    """Return the client's headers for the provider, without keys of ours."""
+    """Return the client's headers for the provider, without our own keys."""
     kept = [
         (name, value)
         for name, value in request.headers.items()
@@ -263,7 +262,7 @@ def _headers_to_send(request: Request, credential: Credential | None) -> list[tu
 
 
 def _with_headers(response: Response, received: httpx2.Response, prepared: Prepared) -> Response:
-    """Give a response the provider's headers, and those that say if it had its memory."""
+    """Set the provider's headers on a response, and our own that report on the memory."""
     about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
     if prepared.turn is not None:
         about = {MEMORY: "on", CONVERSATION: prepared.turn.stored.conversation.id}
@@ -280,5 +279,5 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
 
 
 def _error_event(error: JsonObject) -> bytes:
-    """Return an error as the last event of a stream, which may have broken off within an event."""
+    """Return an error as the last event of a stream that may have broken off within an event."""
     return b"\n\n" + format_sse_event(event="error", data_str=json.dumps(error))

@@ -1,7 +1,7 @@
-"""A client's resent history, and the tape that already has most of it.
+"""Matching the history that a client resends with the tape that already has most of it.
 
-Such a client sends all messages with each request. Each gets an id by a chain of hashes, so that a
-message is on the tape once, and a history that was edited never continues the tape of another.
+Clients send the whole history with each request. Each message gets an id from a chain of hashes, so
+that it is stored once, and an edited history never continues the tape of the original.
 """
 
 import asyncio
@@ -29,35 +29,35 @@ from remanence.server.proxy.naming import Name
 from remanence.types import MemoryState, Message, TapeVersion
 
 _OVERLAP: Final = 8
-"""Messages at the end of the tape that a history must repeat, if it does not begin as the tape."""
+"""Messages at the end of a tape that a history must repeat, if their beginnings differ."""
 
 _OVERLAP_MESSAGES: Final = 6
 _OVERLAP_TEXT: Final = 80
 _OVERLAP_CALL: Final = 8
-"""Evidence that a history without its beginning is that of a tape: two messages or more, of which
-there are so many, or that have so many characters of the user, or the id of a call with so many.
+"""Evidence that a history with another beginning belongs to a tape. At least two messages must
+overlap, and reach one of these: number of messages, characters of the user, length of a call's id.
 
-A greeting and its answer are in the conversations of many.
+Less is not enough: many conversations share a greeting and its answer.
 """
 
 _PAGE: Final = 50
-_KEPT_PLACES: Final = 10_000
+_MAX_PLACES: Final = 10_000
 _LOCKS: Final = 256
 
 _Same: TypeAlias = Callable[[Message, Message], bool]
-"""Compares a message of a tape with one that was resent."""
+"""Compares a stored message with a resent one."""
 
 
 class UnknownHistory(Exception):
-    """A history that is not stored; the text says why."""
+    """A history cannot be stored; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The tape of a history: of the first *length* messages, the last one has the seq *last_seq*.
+    """The tape of a history, whose first *length* messages end at *last_seq* on the tape.
 
-    An answer that the client began waits for its end behind them. The messages at the indices
-    *not_on_tape* are not stored, such as a summary that a client put in place of the beginning.
+    A later answer that the client began is stored only when the model has ended it. The messages
+    at the indices *not_on_tape* are not stored, such as a client's summary of the beginning.
     """
 
     conversation: Conversation
@@ -68,7 +68,7 @@ class Stored:
 
 
 class _Tape(NamedTuple):
-    """A tape and its newest messages, as histories have them."""
+    """A tape and its newest messages, joined as in histories."""
 
     conversation: Conversation
     state: MemoryState
@@ -84,7 +84,7 @@ class _Tape(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A tape, and the number of messages of a history that end where the tape does."""
+    """A tape, and how many messages of a history lead up to its end."""
 
     tape: _Tape
     length: int = 0
@@ -92,9 +92,9 @@ class _Match(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The end of a history that was found on a tape: the message with the id *last_id*.
+    """The last message of a history that was found on a tape before.
 
-    The tape has a key, as its name may be another one's after it was deleted.
+    The *key* identifies the tape, whose name may be reused after a deletion.
     """
 
     conversation: Conversation
@@ -105,7 +105,7 @@ class _Place(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """The beginning that a history shares with a tape: so many messages, and the last on the tape."""
+    """The beginning that a history shares with a tape: its length, and its last message on the tape."""
 
     tape: _Tape
     length: int = 0
@@ -115,11 +115,11 @@ class _Shared(NamedTuple):
 
 
 class Histories:
-    """Puts histories of clients on tapes: the named one, and one for each branch of it."""
+    """Stores clients' histories on tapes: one for each conversation, and one for each branch."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._places: Recent[tuple[Name, str], _Place] = Recent(_KEPT_PLACES)
+        self._places: Recent[tuple[Name, str], _Place] = Recent(_MAX_PLACES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -131,15 +131,15 @@ class Histories:
         whole: bool = True,
         question: Stored | None = None,
     ) -> Stored:
-        """Append the messages that the tape does not have, and return where the history is.
+        """Append the messages that the tape lacks, and return the tape of the history.
 
-        Successive *messages* are joined. If they are not *whole*, an answer at their end
-        waits until the model has ended it. With *question* they are it and its answer.
+        *messages* must be joined. If they are not *whole*, an answer at their end is stored only
+        later, when the model has ended it. With *question*, they are that history and its answer.
 
         Raises:
-            ConversationErased: the tape, or that of the question, was deleted, or made to forget,
-                meanwhile.
-            UnknownHistory: it begins like no tape, and *branch* allows no new one then.
+            ConversationErased: messages of the tape, or of the question's tape, were deleted or
+                forgotten meanwhile.
+            UnknownHistory: the history continues no tape, and *branch* does not allow a new one.
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
@@ -163,8 +163,7 @@ class Histories:
         """Match and append.
 
         Raises:
-            ConversationGrown: the tape, or the name of a new one, changed in between.
-            ConversationErased: the same.
+            ConversationGrown, ConversationErased: the tape, or a new tape's name, changed in between.
         """
         ids = list(chain(messages))
         match = await self._match(name, messages, ids, branch=branch, question=question)
@@ -202,9 +201,9 @@ class Histories:
         branch: bool,
         question: Stored | None,
     ) -> _Match:
-        """Return the tape that the history continues, or an empty one."""
+        """Return the tape that the history continues, a fork of one, or a new one."""
         known = await self._longest_known(name, ids)
-        found = _go_on(known, messages, is_equal) if known else None
+        found = _match_known(known, messages, is_equal) if known else None
         if found and found.length >= len(messages) - 1:
             return found
         branches = await read_branches(self._memory, name)
@@ -214,7 +213,7 @@ class Histories:
         found = max(filter(None, (found, *ends)), key=lambda match: match.length, default=None)
         if found and found.length >= len(messages) - 1:
             return found
-        if not found and known and (match := _go_on(known, messages, is_same)):
+        if not found and known and (match := _match_known(known, messages, is_same)):
             return match
         shared = await _find_shared(known, tapes, messages, ids)
         if found and (not shared or shared.length <= found.length):
@@ -233,16 +232,16 @@ class Histories:
             return _Match(forked, shared.length, shared.not_on_tape)
         if tapes and not branch:
             raise UnknownHistory(
-                "it continues no earlier request of its conversation, like a request for a title: "
+                "the request continues no earlier one of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
         return _Match(await _require_empty(empty))
 
     async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
-        """Return how much of the history was found on a tape before."""
+        """Return the longest beginning of the history that was found on a tape before."""
         for length in range(len(ids), 0, -1):
             if place := self._places.get((name, ids[length - 1])):
-                with suppress(WrongUser):  # who has its name since it was deleted
+                with suppress(WrongUser):  # another user's, since it was deleted
                     tape = await _read_end(
                         Branch(place.conversation, await place.conversation.state())
                     )
@@ -267,14 +266,14 @@ async def _require_unerased(stored: Stored) -> None:
 
 
 def _version_of(conversation: Conversation, stored: Stored | None) -> TapeVersion | None:
-    """Return the version that a conversation had when it was stored, if it is that one."""
+    """Return the tape version in *stored*, if that is of the same conversation."""
     if stored is None or stored.conversation.id != conversation.id:
         return None
     return stored.version
 
 
 async def _read_end(branch: Branch) -> _Tape:
-    """Read the newest `_OVERLAP` messages of a tape, of however many parts each is, or all."""
+    """Read at least the newest `_OVERLAP` joined messages of a tape, or all."""
     conversation, state = branch
     last_seq, count = state.last_seq, _OVERLAP + 1
     end: Sequence[Message] = ()
@@ -284,14 +283,14 @@ async def _read_end(branch: Branch) -> _Tape:
         if not first:
             break
         if len(end) > _OVERLAP:
-            end = end[1:]  # which may be the rest of one
+            end = end[1:]  # the first may be incomplete
             break
         count *= 2
     return _Tape(conversation, state, end)
 
 
-def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:
-    """Match a history whose beginning was on a tape before."""
+def _match_known(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:
+    """Match a history whose beginning was found on a tape before."""
     ids = [message.id for message in known.tape.end]
     if known.last_id not in ids:
         return None
@@ -299,17 +298,17 @@ def _go_on(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Matc
     end = known.length + new
     if end > len(messages):
         return None
-    if not _agree(known.tape, new, messages[:end], compare, newest=messages[-1]):
+    if not _ends_match(known.tape, new, messages[:end], compare, newest=messages[-1]):
         return None
     return _Match(known.tape, end, known.not_on_tape)
 
 
-def _agree(
+def _ends_match(
     tape: _Tape, count: int, messages: Sequence[Message], compare: _Same, *, newest: Message
 ) -> bool:
-    """Return whether *messages* end with the last *count* of a tape.
+    """Return whether *messages* end with the last *count* messages of a tape.
 
-    The newest of the history may be an edit of what the tape ends with.
+    They do not if the *newest* message of the history is an edit of the tape's last message.
     """
     if not count:
         return True
@@ -319,9 +318,10 @@ def _agree(
 
 
 def _is_edited(tape: _Tape, newest: Message) -> bool:
-    """Return whether a message takes the place of the one that a tape ends with.
+    """Return whether the newest message of a history replaces the last message of a tape.
 
-    It is shorter, as clients shorten only older ones, or not the one that was forgotten there.
+    It does if it is shortened, as clients shorten only older messages, or if it differs from the
+    message that was forgotten there.
     """
     *before, stored = tape.end
     if stored.kind == "forgotten":
@@ -332,11 +332,11 @@ def _is_edited(tape: _Tape, newest: Message) -> bool:
 async def _find_overlap(
     tapes: Sequence[_Tape], messages: Sequence[Message], *, beyond: int
 ) -> _Match | None:
-    """Match a history that ends like a tape, *beyond* the beginning that it shares with another.
+    """Match a history that overlaps the end of a tape, for more than its first *beyond* messages.
 
-    Of several tapes it continues the one that has most of it, and of these the latest branch. One
-    that was edited matches none. A message that was changed twice is changed by the client itself,
-    and opens no more branches.
+    Of several tapes, the one with the longest match wins, then the latest branch. An edited history
+    matches no tape. If the same messages differ from two tapes, the client itself keeps changing
+    them, and no more branches are opened.
     """
     edits: dict[frozenset[int], _Match] = {}
     overlaps = ((_overlap(tape, messages), tape) for tape in reversed(tapes))
@@ -356,19 +356,19 @@ async def _find_overlap(
 
 
 def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
-    """Return how many messages of a history end with the tape, or 0."""
+    """Return the length of the history up to where the tape ends, or 0 without an overlap."""
     for length in range(len(messages), 1, -1):
         count = min(len(tape.end), length)
         stored, resent = tape.end[-count:], messages[length - count : length]
         known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
         is_enough = len(known) > 1 and _is_evident(known)
-        if is_enough and _agree(tape, count, resent, is_same, newest=messages[-1]):
+        if is_enough and _ends_match(tape, count, resent, is_same, newest=messages[-1]):
             return length
     return 0
 
 
 def _is_evident(known: Sequence[Message]) -> bool:
-    """Return whether so many messages at the end of a tape are hardly in two conversations."""
+    """Return whether overlapping messages are unlikely to occur in two conversations."""
     calls = [call.id for message in known for call in message.tool_calls]
     results = [result.call_id for message in known for result in message.tool_results]
     texts = {message.text for message in known if message.role == "user"}
@@ -380,9 +380,9 @@ def _is_evident(known: Sequence[Message]) -> bool:
 
 
 def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, overlap: int) -> bool:
-    """Return whether a history begins as a tape that only ends with the same words again.
+    """Return whether a history matches the start of a tape, whose end only repeats the same words.
 
-    Then a message of it would have two places on the tape: its own, and one in the *overlap*.
+    Some message then has two places on the tape: its own, and one in the *overlap*.
     """
     pairs = zip(stored, messages, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
@@ -390,9 +390,9 @@ def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, ove
 
 
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
-    """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it.
+    """Return the indices of messages that are nowhere on the tape; forgotten ones count as stored.
 
-    Where both are of the same length, each message has its place.
+    If tape and history have the same length, messages are compared place by place.
     """
     is_aligned = len(stored) == len(messages)
     keys = frozenset() if is_aligned else {key_of(message) for message in stored}
@@ -408,9 +408,9 @@ def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> froz
 def _is_edit(
     stored: Sequence[Message], messages: Sequence[Message], lacking: Collection[int]
 ) -> bool:
-    """Return whether a history only says something else where the tape has another text.
+    """Return whether a history differs from a tape of the same length by edited messages.
 
-    A first message that changed is the client's own, such as a summary or the date of today.
+    A changed first message does not count: clients put a summary or the current date there.
     """
     return (
         len(stored) == len(messages)
@@ -422,23 +422,23 @@ def _is_edit(
 async def _find_shared(
     known: _Shared | None, tapes: Sequence[_Tape], messages: Sequence[Message], ids: Sequence[str]
 ) -> _Shared | None:
-    """Return the longest beginning that a history shares with a tape, the latest of several."""
+    """Return the longest beginning that a history shares with a tape, preferring later branches."""
     found = [await _find_beginning(tape, ids) for tape in reversed(tapes)]
-    if known and await _is_there(known):
+    if known and await _exists(known):
         found.insert(0, known)
     found = [await _extend(one, messages) for one in found]
     longest = max(found, key=lambda one: one.length, default=None)
     return longest if longest and longest.length else None
 
 
-async def _is_there(known: _Shared) -> bool:
-    """Return whether the tape still has the message with which a known history ends."""
+async def _exists(known: _Shared) -> bool:
+    """Return whether the tape still has the last message of a known history."""
     found = await known.tape.conversation.messages(after=known.last_seq - 1, limit=1)
     return [message.id for message in found] == [known.last_id]
 
 
 async def _find_beginning(tape: _Tape, ids: Sequence[str]) -> _Shared:
-    """Return where a history with these ids leaves the tape: each stands for all before it."""
+    """Find the end of the beginning shared with a tape, by bisection: an id covers all before it."""
     lengths = {id_: number for number, id_ in enumerate(ids, 1)}
     shared, beyond = _Shared(tape), tape.last_seq + 1
     while beyond - shared.last_seq > 1:
@@ -452,9 +452,10 @@ async def _find_beginning(tape: _Tape, ids: Sequence[str]) -> _Shared:
 
 
 async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
-    """Return a shared beginning with the messages behind it that their client changed.
+    """Extend a shared beginning by messages that match although their client changed them.
 
-    A forgotten message is known by its id, or by the one behind it; the newest is never changed.
+    A forgotten message matches by its id, or if the message after it does. The newest message of
+    the history must be unchanged.
     """
     at, end_id, end_seq = shared.length, shared.last_id, shared.last_seq
     while at < len(messages) and (page := await _read_joined(shared.tape, end_seq, _PAGE)):
@@ -470,7 +471,7 @@ async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
 
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
-    """Return the next messages of a tape, as histories have them, and no part of one."""
+    """Return the next messages of a tape, joined as in histories, and none of them incomplete."""
     while True:
         read = await tape.conversation.messages(after=after, limit=limit)
         joined = join(read)
@@ -484,8 +485,8 @@ async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]
 def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
     """Return the messages that the tape lacks, with their ids.
 
-    The first may be the rest of an answer: it has the id of the whole, by which its history is
-    found again.
+    The first may be the rest of an answer. It gets the id of the whole answer, by which the history
+    is found again.
     """
     tape, done, _ = match
     previous = tape.last_id

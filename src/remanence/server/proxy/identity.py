@@ -1,4 +1,4 @@
-"""Identity of messages: each is the same as the copy that its client resends."""
+"""Identity of messages: recognises a stored message in the copy that its client resends."""
 
 import hashlib
 import json
@@ -20,24 +20,25 @@ from remanence.wire.parts import (
     ToolResultPart,
 )
 
-_ONE: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "user")}
+_JOINED_ROLES: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "user")}
 
 
 def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
-    """Yield the id of each message, which stands for it and all before it."""
+    """Yield the id of each message, a hash of that message and all before it."""
     for message in messages:
         previous = hashlib.sha256(f"{previous} {key_of(message)}".encode()).hexdigest()[:32]
         yield previous
 
 
 def key_of(message: Message) -> str:
-    """Return the same text for a message and the copy that a client resends.
+    """Return a key that is the same for a message and the copy that a client resends.
 
-    Tool calls and results count by their ids alone, as clients shorten old results and fill in the
-    text beside a call, and so do spoken answers, as clients resend nothing else, and calls that the
-    provider makes itself, as clients sort and add fields; texts without the space around them,
-    however they are divided; reasoning not at all, as clients drop it; unknown fields only where
-    there is nothing else, as clients add some.
+    Clients change messages, so the key has only what they keep:
+
+    * the ids of tool calls and results, as clients shorten results and add text beside calls;
+    * the ids of spoken answers and of the provider's own calls, as clients reorder their fields;
+    * texts, joined and stripped; no reasoning, as clients drop it;
+    * unknown fields only if there is nothing else, as clients add some.
     """
     calls = [part for part in message.content if isinstance(part, ToolCallPart)]
     keys = _keys(calls) or _spoken_keys(message.content) or _inside_keys(message.content)
@@ -51,11 +52,11 @@ def is_equal(stored: Message, resent: Message) -> bool:
 
 
 def is_same(stored: Message, resent: Message) -> bool:
-    """Compare two messages; an answer may come back with more or less text than was streamed.
+    """Return whether a resent message is the stored one, allowing for changes by the client.
 
-    It may have lost calls that its client does not make, and a message of the user its images and
-    files, or what its client had put around its text. A forgotten message is that of its role, so
-    that its text does not come back on another tape.
+    An answer may have more or less text than was streamed, or lack calls. A user message may lack
+    images, files, or what its client had put around the text. A forgotten message matches any of
+    its role, so that its text is not stored again on another tape.
     """
     if is_equal(stored, resent) or rest_of(stored, resent):
         return True
@@ -73,9 +74,9 @@ def is_same(stored: Message, resent: Message) -> bool:
 
 
 def is_shortened(stored: Message, resent: Message) -> bool:
-    """Return whether a message of the user has a part of the stored text, and nothing else.
+    """Return whether a user message is a part of the stored text, with nothing new.
 
-    Clients add passages or the time of day to the newest message, and keep it without them.
+    Clients add passages or the time to the newest message, and resend it later without them.
     """
     text, whole = _text(resent.content), _text(stored.content)
     is_user = stored.role == resent.role == "user" and stored.kind != "forgotten"
@@ -86,9 +87,9 @@ def is_shortened(stored: Message, resent: Message) -> bool:
 
 
 def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
-    """Return the parts with which an answer goes on after the stored one; none if it does not.
+    """Return the parts by which a message continues the stored one; empty if it does not.
 
-    Results of a round go on with those of further calls.
+    Answers continue each other, as do the results of one round of calls.
     """
     text = said = _text(stored.content)
     others = [key for key in _keys(stored.content) if key[0] != "text"]
@@ -113,17 +114,17 @@ def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
 
 
 def are_one(before: Message, message: Message) -> bool:
-    """Return whether two successive messages count as one: answers, or results and words beside.
+    """Return whether two successive messages count as one: answers, or results and text beside them.
 
-    APIs differ in that: Chat Completions has a message for each, Anthropic one for all.
+    Chat Completions has separate messages for these, Anthropic a single one.
     """
-    return (before.role, message.role) in _ONE
+    return (before.role, message.role) in _JOINED_ROLES
 
 
 def join(messages: Sequence[Message]) -> list[Message]:
-    """Return messages as histories have them: without prompts, and those that are one as one.
+    """Return messages without prompts, and with those joined that count as one.
 
-    It has the seq and the id of the last of them.
+    A joined message has the seq and the id of the last of its messages.
     """
     joined: list[Message] = []
     for message in messages:
@@ -151,13 +152,13 @@ def _keys(parts: Sequence[Part]) -> list[list[str]]:
 
 
 def _inside_keys(parts: Sequence[Part]) -> list[list[str]]:
-    """Return the keys of parts in the content, not of fields of the message or items beside it."""
+    """Return the keys of parts in the content, without fields of the message or items beside it."""
     inside = [part for part in parts if not isinstance(part, OtherPart) or part.scope == "part"]
     return _keys(inside)
 
 
 def _spoken_keys(parts: Sequence[Part]) -> list[list[str]]:
-    """Return the ids of the audio of an answer of Chat Completions."""
+    """Return the audio ids of a Chat Completions answer."""
     beside = [part for part in parts if isinstance(part, OtherPart) and part.scope == "message"]
     audio = [part.value.get("audio") for part in beside if '"audio"' in part.raw]
     return [["audio", one["id"]] for one in audio if isinstance(one, dict) and one.get("id")]

@@ -1,4 +1,4 @@
-"""Items of Responses that a client refers to by id, as the provider keeps them."""
+"""Items of the Responses API that a client refers to by id, as the provider stores them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from remanence.server.proxy.naming import Name
 from remanence.types import ConversationRef, TapeVersion
 from remanence.wire.json_value import JsonObject
 
-_KEPT_TAPES: Final = 200
+_MAX_TAPES: Final = 200
 _PAGE: Final = 500
 
 
@@ -31,7 +31,7 @@ class Items:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._tapes: Recent[ConversationRef, _TapeItems] = Recent(_KEPT_TAPES)
+        self._tapes: Recent[ConversationRef, _TapeItems] = Recent(_MAX_TAPES)
 
     async def read(self, name: Name, api: ProxiedAPI) -> Mapping[str, JsonObject]:
         """Return the items of all tapes of a conversation, by id."""

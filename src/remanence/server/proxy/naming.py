@@ -1,4 +1,4 @@
-"""The name that a client gives its conversation, in a header or in the body."""
+"""The name of a conversation in the headers or the body of a request."""
 
 import hashlib
 import json
@@ -35,10 +35,10 @@ _METADATA: Final = ("conversation_id", "session_id", "thread_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """A conversation as its client names it.
+    """A conversation as named by its client.
 
-    Without keys of the server, the tenant stands for the client's credential, so that no other
-    credential reaches its memory.
+    On a server without keys, the tenant is derived from the client's provider credential, so that
+    no other credential reaches its memory.
     """
 
     tenant: str
@@ -46,22 +46,22 @@ class Name:
     user: str | None = None
 
     def tape(self, branch: int) -> str:
-        """Return the id of a tape of the conversation; branch 0 is its first."""
+        """Return the id of a tape of the conversation; branch 0 is the first."""
         return f"{self.conversation}~{branch}" if branch else self.conversation
 
 
 def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
-    """Return the conversation that a request belongs to; None if it names none.
+    """Return the conversation that a request names, or None.
 
-    Our own header comes first, then those of known clients, then fields of the body. A field that
-    names a user, such as `safety_identifier`, names no conversation, nor does `prompt_cache_key`,
-    which an application shares among all of its users.
+    Our own header comes first, then those of known clients, then fields of the body. Fields that
+    name a user, such as `safety_identifier`, are not used, nor is `prompt_cache_key`, which an
+    application may share among all its users.
     """
     return _in_headers(headers) or _in_body(body)
 
 
 def _text_in(headers: Mapping[str, str], name: str) -> str | None:
-    """Return the value of a header, in UTF-8 if its bytes are that; None if it is missing or empty."""
+    """Return the value of a header, decoded as UTF-8 if possible; None if it is missing or empty."""
     value = headers.get(name)
     try:
         return value.encode("latin-1").decode() if value else None
@@ -70,15 +70,15 @@ def _text_in(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
-    """Return the name of a conversation of the client that sent these headers."""
+    """Return the full name of a conversation, with tenant and user from the headers."""
     user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
 def compacts(headers: Mapping[str, str], newest: str) -> bool:
-    """Return whether Claude Code or Codex asks for a summary to go on with, instead of a turn.
+    """Return whether Claude Code or Codex asks to compact the conversation, instead of a turn.
 
-    Codex says it in a header, Claude Code only by its newest message.
+    Codex sets a header for it; Claude Code is recognised by its newest message.
     """
     if _CLAUDE_CODE_HEADER in headers:
         return newest.startswith(_COMPACTION)
@@ -107,7 +107,7 @@ def _in_body(body: JsonObject) -> str | None:
 
 
 def _session_of_user_id(value: object) -> str | None:
-    """Return the session of Claude Code in `metadata.user_id`: a JSON text, or a suffix."""
+    """Return the session of Claude Code in `metadata.user_id`, which is JSON or has it as a suffix."""
     if not isinstance(value, str):
         return None
     try:

@@ -32,7 +32,7 @@ class OpenAIAPI(ProxiedAPI):
 
 
 class OpenAIAnswer:
-    """The message of the only choice; of several, the next request shows the chosen one."""
+    """The message of the only choice; of several, the next request shows which one was used."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {"content": [], "refusal": []}
@@ -91,7 +91,7 @@ class OpenAIChat(OpenAIAPI):
     answer = OpenAIAnswer
 
     def read(self, one: JsonObject) -> Message:
-        # Without an id and a time of the client's: a history is known by its content alone.
+        # Without the client's id and time: histories are recognised by content alone.
         return Message(**openai.parse(one)._asdict())
 
     def render(self, message: Message) -> list[JsonObject]:

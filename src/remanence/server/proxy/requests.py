@@ -1,4 +1,4 @@
-"""Requests of clients, rewritten by the memory of their conversations."""
+"""Rewriting of clients' requests with the memory of their conversations."""
 
 import asyncio
 import hashlib
@@ -28,17 +28,17 @@ from remanence.wire.turns import volatile_block
 _log = logging.getLogger(__name__)
 
 MEMORY_SECONDS: Final = 30.0
-"""A request waits so long for its memory, then goes on without."""
+"""The time limit for memory; after it, a request goes on without."""
 
 _NOTES: Final = ("facts", "heading", "reflection", "own_facts", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
-"""Up to so many messages without tools, beside a conversation, ask for its title or the like."""
+"""Requests beside a conversation, such as for its title, have at most so many messages, and no tools."""
 
 _OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SIDE_TOKENS: Final = 16
-"""Clients that ask for so few tokens try a key or a model."""
+"""Requests for at most so many tokens only probe a key or a model."""
 
-_KEPT: Final = 10_000
+_MAX_VOLATILE: Final = 10_000
 
 _USER_DIGITS: Final = 16
 
@@ -47,7 +47,7 @@ _WARN_EVERY: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The question on its tape, to which the answer will belong unless that was erased meanwhile."""
+    """A stored question, whose answer is stored after it unless it was erased meanwhile."""
 
     api: ProxiedAPI
     name: Name
@@ -57,9 +57,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request to be sent on; without a turn it is as the client sent it, for a reason.
+    """A request to forward; without a *turn* it is unchanged, for the given *reason*.
 
-    *omitted* are messages of the tape of which neither it nor its notes have all.
+    *omitted* are messages of the tape that neither the request nor its notes cover in full.
     """
 
     content: bytes
@@ -69,9 +69,9 @@ class Prepared:
 
 
 class Requests:
-    """Prepares requests, and keeps their answers.
+    """Prepares requests, and stores their answers.
 
-    With *recognize*, a conversation without a name is known by its first message.
+    With *recognize*, a conversation without a name is recognised by its first message.
     """
 
     def __init__(self, memory: Memory, *, recognize: bool) -> None:
@@ -80,12 +80,12 @@ class Requests:
         self._warned: dict[str, datetime] = {}
         self._histories = Histories(memory)
         self._items = Items(memory)
-        self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_KEPT)
+        self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
-        """Return the request with old messages told by notes; as it came if that is impossible."""
+        """Return the request with old messages replaced by notes; unchanged if that is impossible."""
         if headers.get(MEMORY, "").lower() == "off":
             telemetry.proxy_requested("off", "client")
             return Prepared(content=content, reason="the client asked for none")
@@ -114,24 +114,24 @@ class Requests:
 
     def _warn(self, kind: str, reason: str) -> None:
         """Warn of requests without memory, once a minute for each kind of failure."""
-        if kind == "history":  # as the client wants it, or it cannot be otherwise
+        if kind == "history":  # expected, such as side requests and probes
             return
         now = self._memory.clock.now()
         if (last := self._warned.get(kind)) is None or now - last >= _WARN_EVERY:
             self._warned[kind] = now
-            # A refusal may quote a message.
+            # The text of a refusal may quote a message.
             telemetry.proxy_without_memory(kind, "" if kind == "refused" else reason)
 
     async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
 
         Raises:
-            ConversationErased: it was deleted, or made to forget, while the model answered.
-            RemanenceError: it cannot be stored; the client's next request has it again.
+            ConversationErased: messages were deleted or forgotten while the model answered.
+            RemanenceError: the answer cannot be stored; the client's next request has it again.
         """
         before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
-        if said and before[-1].role == "assistant":  # as the client began the answer
-            said[0] = _go_on(before.pop(), said[0])
+        if said and before[-1].role == "assistant":  # the client began the answer
+            said[0] = _prepend(before.pop(), said[0])
         await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
 
     async def _with_memory(
@@ -146,11 +146,11 @@ class Requests:
         whole = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
         units = read_units(api, own[:whole] or own)
         if not units:
-            raise UnknownHistory("it has no messages")
-        # Conversations that begin alike are branches of one name, as an edited history is.
+            raise UnknownHistory("the request has no messages")
+        # Conversations with equal beginnings become branches of one name, like edited histories.
         begin = [units[0].message]
         name = name_of(headers, conversation or f"begins-{next(chain(begin))}", tenant)
-        if conversation is None and name.user is not None:  # others may begin in the same words
+        if conversation is None and name.user is not None:  # others may begin with the same words
             of_user = hashlib.sha256(name.user.encode()).hexdigest()[:_USER_DIGITS]
             name = replace(name, conversation=f"{name.conversation}-{of_user}")
         if whole < len(own):
@@ -164,7 +164,7 @@ class Requests:
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
         stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
         if not stored.length:
-            raise UnknownHistory("it has only an answer that the client began")
+            raise UnknownHistory("the request has only the beginning of an answer")
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
         context = await stored.conversation.context(
             system=_overhead(
@@ -189,14 +189,13 @@ class Requests:
         context: Context,
         newest: int | None,
     ) -> JsonObject | None:
-        """Return the request with notes, the client's own newest messages, and what was recalled.
+        """Return the request with notes, the client's own newest messages, and recalled passages.
 
-        Older messages that the tape has not, and the notes cannot tell, are kept before those.
-
-        None if there is nothing to change.
+        Older messages that are not on the tape, and so not in the notes, are kept before the newest
+        ones. None if there is nothing to change.
 
         Raises:
-            UnknownHistory: a message of the tape is not of this request.
+            UnknownHistory: the context has messages of another request.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
@@ -210,9 +209,9 @@ class Requests:
         if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
         first = max(0, min(indices, default=stored.length))
-        # Those that a client put between the newest have moved the ones before them back.
+        # Messages that a client inserted among the newest shift the indices of those before.
         moved = sum(index >= first for index in stored.not_on_tape)
-        # The first one may have results that the tape has before it.
+        # The first one may include results that the tape has before it.
         kept = {*stored.not_on_tape, *range(first - moved, first + 1)}
         own = _runs_of(units, kept, before=first)
         _check_pairs([*(unit.message for unit in own), *messages])
@@ -237,9 +236,9 @@ class Requests:
         return api.rewrite(body, notes, tail)
 
     def _volatile_text(self, stored: Stored, context: Context, seq: int | None) -> str:
-        """Return the text beside the user's newest message, of this *seq*.
+        """Return the volatile text for the user's newest message, which has this *seq*.
 
-        It is the same throughout the tool calls of a turn.
+        The text stays the same throughout the tool calls of a turn.
         """
         if seq is None:
             return ""
@@ -256,8 +255,8 @@ def _is_spoken(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
-def _go_on(begun: Message, answer: Message) -> Message:
-    """Return an answer with the beginning that the client gave it, in one text where both meet."""
+def _prepend(begun: Message, answer: Message) -> Message:
+    """Return an answer with the beginning that the client gave it, joining the adjacent texts."""
     match begun.content, answer.content:
         case [*head, TextPart(text=text, extra=None)], [TextPart() as goes_on, *end]:
             content = (*head, replace(goes_on, text=text + goes_on.text), *end)
@@ -267,9 +266,9 @@ def _go_on(begun: Message, answer: Message) -> Message:
 
 
 def _indices(messages: Sequence[Message], length: int) -> list[int]:
-    """Return the index of each message of a tape in the history whose first *length* end with it.
+    """Return the index of each stored message in the history, whose first *length* end with them.
 
-    Those before the beginning of the history are below 0.
+    Messages before the start of the history have negative indices.
     """
     indices: list[int] = []
     index = length
@@ -282,7 +281,7 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
 
 
 def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[Unit]:
-    """Return units *before* an index: those at *indices*, and the calls and results of them."""
+    """Return the units before an index that are at *indices*, with their calls and results."""
     kept: list[Unit] = []
     begin = 0
     for run in groups([unit.message for unit in units]):
@@ -294,7 +293,7 @@ def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) ->
 
 
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
-    """Return the text of all that takes room beside the conversation."""
+    """Return the text of everything that takes room beside the conversation."""
     parts = [body.get("system"), body.get("instructions"), body.get("tools"), *prompts]
     return "\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part)
 

@@ -41,7 +41,7 @@ class OpenAIResponses(OpenAIAPI):
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         if body.get("previous_response_id") or body.get("conversation"):
-            raise InvalidMessage("the beginning of the conversation is with the provider")
+            raise InvalidMessage("the provider stores the beginning of the conversation")
         value = body.get("input")
         if isinstance(value, str):
             body = {"input": [{"role": "user", "content": value}]}
@@ -49,7 +49,7 @@ class OpenAIResponses(OpenAIAPI):
 
     def read(self, one: JsonObject) -> Message:
         if is_reference(one):
-            raise InvalidMessage("an item of the conversation is with the provider")
+            raise InvalidMessage("the provider stores an item of the conversation")
         (message,) = Message.from_openai_responses([one])
         return message
 

@@ -19,22 +19,22 @@ from remanence.server.problems import body_fields
 
 
 def open_memory(request: Request) -> Memory:
-    """Return the memory that is served."""
+    """Return the served memory."""
     memory: Memory = request.app.state.memory
     return memory
 
 
 async def is_still_allowed(request: Request) -> bool:
-    """Return whether the caller of a long response could make its request now."""
+    """Return whether the caller of a long response would still be allowed to request it."""
     authenticate: Authenticate | None = getattr(request.state, "authenticate", None)
     return authenticate is None or await authenticate(request) == request.state.caller
 
 
 def allowed_tenant(request: Request, tenant: str | None) -> str:
-    """Return the tenant of a request: that of its caller, where there are callers.
+    """Return the tenant of a request, which is that of its caller if there is one.
 
     Raises:
-        HTTPException: 403; the request names another tenant.
+        HTTPException: 403: the request names another tenant.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
@@ -45,7 +45,7 @@ def allowed_tenant(request: Request, tenant: str | None) -> str:
 
 
 def may_erase(request: Request) -> bool:
-    """Return whether a request may erase: as its caller may, or any where there are no callers."""
+    """Return whether a request may erase, which depends on its caller, if there is one."""
     caller: Caller | None = getattr(request.state, "caller", None)
     return caller is None or "erase" in caller.scopes
 
@@ -53,10 +53,10 @@ def may_erase(request: Request) -> bool:
 def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
-    Those that it has, and the names in its path, must be texts that a database takes.
+    The values of known parameters and names in the path must be storable text.
 
     Raises:
-        RequestValidationError: the text names those that it has.
+        RequestValidationError: the text lists the route's parameters.
     """
     known = _query_names(request.scope["route"].dependant)
     rest = f"use {', '.join(sorted(known))}" if known else "leave it out"
@@ -75,7 +75,7 @@ def require_known_query(request: Request) -> None:
 
 
 def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
-    """Yield an error for each value of the path and the query that no database takes."""
+    """Yield an error for each value in the path and query that databases cannot store."""
     in_path = ((name, unquote(value)) for name, value in request.path_params.items())
     texts = [("path", *each) for each in in_path]
     texts += [("query", *each) for each in request.query_params.multi_items()]
@@ -103,7 +103,7 @@ def tenant_in_query(
 
 
 def new_conversation_id(memory: Memory, key: str | None) -> str:
-    """Return a new id for a conversation; a repeated request with a *key* gets the same one."""
+    """Return a new conversation id, which is the same for repeated requests with one *key*."""
     if key is None:
         return memory.clock.new_id("conv")
     return f"conv_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
@@ -111,7 +111,7 @@ def new_conversation_id(memory: Memory, key: str | None) -> str:
 
 OpenMemory = Annotated[Memory, Depends(open_memory)]
 Tenant = Annotated[str, Depends(tenant_in_query)]
-Limit = Annotated[int, Query(ge=1, le=1_000, description="The most that are returned.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="The maximum number of results.")]
 User = Annotated[
     str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
 ]

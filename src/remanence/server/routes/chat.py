@@ -1,4 +1,4 @@
-"""A turn with a model that has the conversation's memory."""
+"""Chat turns with a model that has the conversation's memory."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -47,10 +47,10 @@ async def chat(
 ) -> TurnResponse:
     """Append the user's message, call the model, append its answer, and return it.
 
-    With `stream` the events are `text`, `tool_call`, `tool_result`, `memory` for each change of the
+    With `stream`, the events are `text`, `tool_call`, `tool_result`, `memory` for each change of the
     conversation's memory meanwhile, then `done` with the reply, or `error` with a problem. A request
-    that is repeated with its `Idempotency-Key`, or a message with its `id`, gets the answer on the
-    tape. Of an answer whose reader leaves, the tape keeps what was said, with a mark.
+    repeated with the same `Idempotency-Key`, or the same message `id`, gets the answer on the tape.
+    If the client disconnects, the tape keeps the answer so far, marked as broken off.
     """
     return _turn(request, id, body, key)
 
@@ -76,7 +76,7 @@ def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | Non
 
 def _message(body: ChatBody, key: str | None) -> Message | None:
     if body.message is not None and body.text is not None:
-        raise InvalidMessage("the turn has a text and a message: send one of them")
+        raise InvalidMessage("the turn has both a text and a message: send one of them")
     if body.message is not None:
         return read_message(body.message, body.format, id_=key)
     return None if body.text is None else Message.user(body.text, id=key)
@@ -85,7 +85,7 @@ def _message(body: ChatBody, key: str | None) -> Message | None:
 async def _stream(
     turn: AsyncGenerator[ChatEvent, None], memory: Memory, ref: ConversationRef
 ) -> AsyncGenerator[TurnEvent, None]:
-    """Yield a turn, and before its end what became of the memory meanwhile."""
+    """Yield the events of a turn, and before the last one the changes of the memory meanwhile."""
     async with aclosing(turn) as events:
         begin = (await memory.read_events(tenant=ref.tenant)).last
         async for event in events:
@@ -96,7 +96,7 @@ async def _stream(
 
 
 async def _changes(memory: Memory, ref: ConversationRef, after: int) -> Sequence[Event]:
-    """Return what became of a memory; nothing if that cannot be read, as the answer is kept."""
+    """Return the changes of a memory; empty if they cannot be read, as the answer is stored anyway."""
     try:
         page = await memory.read_events(after=after, tenant=ref.tenant, conversation=ref.id)
     except StoreError:

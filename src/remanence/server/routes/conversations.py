@@ -34,16 +34,14 @@ _WITH_BODY: Final = declare("unreadable_body", "invalid_message", "wrong_user")
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
 
-AfterSegment = Annotated[
-    int, Query(ge=0, description="A `last_seq`: only segments of messages that follow it.")
-]
+AfterSegment = Annotated[int, Query(ge=0, description="Only segments after this `last_seq`.")]
 
 
 @router.get("")
 async def list_conversations(
     memory: OpenMemory,
     tenant: Tenant,
-    after: Annotated[str | None, Query(description="An id: only those that follow it.")] = None,
+    after: Annotated[str | None, Query(description="Only conversations after this id.")] = None,
     limit: Limit = 100,
 ) -> ConversationsDocument:
     """Return the conversations of a tenant."""
@@ -61,9 +59,9 @@ async def begin_conversation(
     user: User = None,
     key: IdempotencyKey = None,
 ) -> ConversationDocument:
-    """Return a conversation, by its id or with a new one.
+    """Return a conversation with the given id, or a new one.
 
-    Nothing is stored: it is listed, and found by its id, from its first message on.
+    Nothing is stored yet: the conversation is listed and found from its first message on.
     """
     given = None if body is None else body.id
     id_ = new_conversation_id(memory, key) if given is None else given
@@ -74,11 +72,11 @@ async def begin_conversation(
 
 @router.get("/{id}", responses=declare("invalid_message", "not_found", "wrong_user"))
 async def read_conversation(conversation: Named) -> ConversationDocument:
-    """Return where the conversation stands; 404 before its first message."""
+    """Return the state of the conversation; 404 before its first message."""
     state = await conversation.state()
     if not state.last_seq:
         raise ConversationNotFound(
-            f"there is no conversation {conversation.id!r:.80}: its first message begins it"
+            f"there is no conversation {conversation.id!r:.80}: append a message to begin it"
         )
     return ConversationDocument.model_validate(state)
 
@@ -91,7 +89,7 @@ async def read_conversation(conversation: Named) -> ConversationDocument:
 async def append_messages(
     conversation: Named, body: NewMessages, key: IdempotencyKey = None
 ) -> MessagesDocument:
-    """Put messages at the end of the tape, all or none; they are durable when it answers."""
+    """Append messages to the tape, all or none; they are durable when the response arrives."""
     messages = [
         read_message(data, body.format, id_=f"{key}:{index}" if key else None)
         for index, data in enumerate(body.messages)
@@ -104,7 +102,7 @@ async def append_messages(
 
 
 async def _require_end(conversation: Conversation, next_id: str, *, after: int) -> None:
-    """Raise `DuplicateMessage` if a request under the same key had one more message, of *next_id*."""
+    """Raise `DuplicateMessage` if an earlier request with the same key also had *next_id*."""
     following = await conversation.messages(after=after, limit=1)
     if following and following[0].id == next_id:
         raise DuplicateMessage(
@@ -120,7 +118,7 @@ async def read_messages(
     limit: Limit = 100,
     format: MessageFormat = "openai",  # noqa: A002 - the query's name
 ) -> MessagesDocument:
-    """Return messages in the order of the tape."""
+    """Return messages in tape order."""
     return _messages_document(await conversation.messages(after=after, limit=limit), format)
 
 
@@ -129,7 +127,7 @@ async def read_messages(
     responses=declare("unreadable_body", "invalid_message", "wrong_user", "context_overflow"),
 )
 async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
-    """Return the context for the next call of a model, in the format of its provider."""
+    """Return the context for the next model call, in a provider's format."""
     given = body.model_dump(exclude={"format"})
     context = await conversation.context(**given)
     return ContextDocument(
@@ -172,13 +170,13 @@ async def recall(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> tuple[Hit, ...]:
-    """Return notes, messages and facts that match, best first, with their sources."""
+    """Return matching notes, messages and facts, best first, with their sources."""
     return await conversation.recall(query, limit=limit, kind=kind, since=since, until=until)
 
 
 @router.post("/{id}/end", responses=_OF_ONE)
 async def end_conversation(conversation: Named) -> ConversationDocument:
-    """Observe all that is left and keep facts about the user; waits for the models."""
+    """Observe all remaining messages and extract facts about the user; waits for the models."""
     return ConversationDocument.model_validate(await conversation.end())
 
 
@@ -186,14 +184,14 @@ async def end_conversation(conversation: Named) -> ConversationDocument:
 async def flush_conversation(
     conversation: Named, body: FlushBody | None = None
 ) -> ConversationDocument:
-    """Wait until no background work is due; what failed is in the failures of the answer."""
+    """Wait until no background work is due; the response reports failed steps."""
     given = {} if body is None else body.model_dump()
     return ConversationDocument.model_validate(await conversation.flush(**given))
 
 
 @router.post("/{id}/forget", responses=_WITH_BODY)
 async def forget_messages(conversation: Named, body: ForgetBody) -> Receipt:
-    """Erase messages and facts with all that was made from them, and return a receipt."""
+    """Erase messages and facts with everything derived from them, and return a receipt."""
     return await conversation.forget(
         *body.message_ids, facts=body.facts, query=body.query, everywhere=body.everywhere
     )

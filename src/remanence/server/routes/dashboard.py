@@ -1,4 +1,4 @@
-"""The dashboard: a page that shows conversations, their notes and facts by the API alone."""
+"""The dashboard: a page that shows conversations, their notes and facts through the API."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ _PAGE: Final = resources.files("remanence.server").joinpath("dashboard.html").re
 
 
 def _source(tag: str) -> str:
-    """Return the hash by which a browser accepts the text of a tag, and no other."""
+    """Return a CSP source that allows exactly the inline content of a tag."""
     (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", _PAGE, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"{tag}-src 'sha256-{digest}'"
@@ -34,5 +34,5 @@ _HEADERS: Final = {
 
 @router.get("/", include_in_schema=False)
 async def dashboard() -> HTMLResponse:
-    """Return the page, which has no data of its own and is open to all."""
+    """Return the page, which contains no data and is public."""
     return HTMLResponse(_PAGE, headers=_HEADERS)

@@ -1,4 +1,4 @@
-"""Events of a tenant's memory, as they are committed."""
+"""Events of a tenant, as they are committed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -33,16 +33,18 @@ async def follow_events(
     ] = None,
     after: Annotated[
         int | None,
-        Query(ge=0, description="Begin behind this id: 0 for all that are kept; else from now on."),
+        Query(
+            ge=0, description="Only events after this id, 0 for all stored; by default new ones."
+        ),
     ] = None,
     last_event_id: Annotated[
-        int | None, Header(ge=0, description="As `after`, sent by a client that connects again.")
+        int | None, Header(ge=0, description="Like `after`; sent by clients that reconnect.")
     ] = None,
 ) -> StreamingResponse:
-    """Send events as they are committed, until the client leaves or the server ends.
+    """Send events as they are committed, until the client disconnects or the server shuts down.
 
     The stream begins with the id to resume from, and ends when its key is revoked or expires. An id
-    beyond the newest event, such as one from before a backup was restored, begins at the newest.
+    beyond the newest event, such as from before a restored backup, means the newest.
     """
     position = after if last_event_id is None else last_event_id
     read = partial(
@@ -56,9 +58,9 @@ async def follow_events(
 async def _stream(
     request: Request, start: int, page: EventPage, read: Callable[..., Awaitable[EventPage]]
 ) -> AsyncIterator[bytes]:
-    """Yield events and keep-alives until the server ends, or the caller is allowed no more.
+    """Yield events and keep-alives until the server shuts down, or the caller loses access.
 
-    It also ends where the memory cannot be read: the client connects again.
+    Also ends if the memory cannot be read, as clients reconnect.
     """
     yield format_sse_event(id=str(start))
     ending: asyncio.Event = request.app.state.ending

@@ -1,4 +1,4 @@
-"""Facts of a user that outlive their conversations."""
+"""Facts of users, which outlive conversations."""
 
 from typing import Annotated
 
@@ -11,14 +11,14 @@ from remanence.server.routes import Limit, OpenMemory, Tenant
 
 router = APIRouter(tags=["facts"])
 
-FactsUser = Annotated[str, Query(min_length=1, description="The user whose facts they are.")]
+FactsUser = Annotated[str, Query(min_length=1, description="The user that the facts are about.")]
 
 
 @router.post("/v1/facts", status_code=201, responses=declare("unreadable_body", "invalid_message"))
 async def save_fact(
     memory: OpenMemory, tenant: Tenant, user: FactsUser, body: NewFact
 ) -> FactDocument:
-    """Save a fact of a user, or return the known one that says the same."""
+    """Save a fact of a user, or return an existing one that says the same."""
     fact = await memory.facts.save(user=user, tenant=tenant, **body.model_dump())
     return FactDocument.model_validate(fact)
 
@@ -30,10 +30,10 @@ async def list_facts(
     user: FactsUser,
     query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
     history: Annotated[bool, Query(description="Include expired facts.")] = False,  # noqa: FBT002 - a query
-    after: Annotated[str | None, Query(description="An id: only those that follow it.")] = None,
+    after: Annotated[str | None, Query(description="Only facts after this id.")] = None,
     limit: Limit = 100,
 ) -> FactsDocument:
-    """Return the facts of a user. A *query* searches only valid facts, and has one page."""
+    """Return the facts of a user. A *query* searches current facts only, and has one page."""
     if query is not None:
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
         return FactsDocument.model_validate({"facts": found, "after": None})
@@ -51,7 +51,7 @@ async def forget_fact(
     tenant: Tenant,
     user: FactsUser,
 ) -> Response:
-    """Erase a fact of the user, and the earlier ones that it superseded.
+    """Erase a fact of the user, and the earlier facts that it superseded.
 
     Its source messages stay on their tapes.
     """

@@ -1,4 +1,4 @@
-"""Liveness and readiness of the server, and the numbers of the process for Prometheus."""
+"""Liveness, readiness, and metrics for Prometheus."""
 
 from importlib.metadata import version
 from typing import Annotated, Final, Literal
@@ -44,7 +44,7 @@ async def health() -> dict[str, str]:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"model": ReadinessDocument}})
 async def readiness(request: Request, memory: OpenMemory, response: Response) -> ReadinessDocument:
-    """Return 200 if the store can be read and written and background work keeps up, otherwise 503."""
+    """Return 200 if the store is readable and writable and background work keeps up, else 503."""
     reasons = [ReasonDocument.model_validate(reason) for reason in await memory.unready()]
     if request.app.state.ending.is_set():
         reasons.append(ReasonDocument(code="ending", detail="the server is shutting down"))
@@ -56,7 +56,7 @@ async def readiness(request: Request, memory: OpenMemory, response: Response) ->
 
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **declare()})
 async def metrics(memory: OpenMemory, accept: Annotated[str, Header()] = "") -> Response:
-    """Return the metrics of the process in the text format of Prometheus, or as OpenMetrics."""
+    """Return the metrics of the process in Prometheus text format, or as OpenMetrics."""
     await refresh_backlog(memory.backlog)
     encode, content_type = choose_encoder(accept)
     return Response(encode(REGISTRY), headers={"content-type": content_type})

@@ -17,7 +17,7 @@ router = APIRouter(tags=["memory"])
 
 
 class MemoryStateDocument(BaseModel):
-    """The cursors and accounts of a memory."""
+    """The cursors and token accounts of a memory."""
 
     conversation_id: str = Field(validation_alias=AliasPath("ref", "id"))
     user: str | None
@@ -37,7 +37,7 @@ class MemoryStateDocument(BaseModel):
 
 
 class _CamelCase(BaseModel):
-    """A document with the names of the brain design."""
+    """A document with camelCase names, as in the brain design."""
 
     model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
 
@@ -52,7 +52,7 @@ class ObservationLogDocument(_CamelCase):
 
 
 class MemoryDocument(_CamelCase):
-    """A memory in a few numbers."""
+    """A summary of a conversation's memory."""
 
     memory_state: MemoryStateDocument | None
     observation_log: ObservationLogDocument | None
@@ -68,9 +68,9 @@ _NOTHING: Final = MemoryDocument(
 @router.get("/v1/conversations/{id}/memory", responses=declare("invalid_message"))
 @router.get("/conversations/{id}/memory", include_in_schema=False)
 async def read_memory(conversation: Named) -> MemoryDocument:
-    """State, size and version of a conversation's notes; nulls before its first message.
+    """Return state, size and version of a conversation's notes; nulls before its first message.
 
-    A conversation of another user than *user* looks as if it had no messages.
+    For another user than *user*, a conversation appears to have no messages.
     """
     try:
         found = await conversation.diagnostics()
@@ -86,9 +86,9 @@ async def read_memory(conversation: Named) -> MemoryDocument:
 
 @router.delete("/v1/conversations/{id}", responses=declare("invalid_message", "not_found"))
 async def delete_conversation(conversation: Named) -> Receipt:
-    """Erase a conversation with all that was made from it, and return a receipt.
+    """Erase a conversation with everything derived from it, and return a receipt.
 
-    A turn in progress ends. A conversation of another user than *user* looks as if it did not exist.
+    A turn in progress ends. For another user than *user*, a conversation appears not to exist.
     """
     with suppress(WrongUser):
         if (receipt := await conversation.delete()) is not None:

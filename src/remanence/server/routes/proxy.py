@@ -1,4 +1,4 @@
-"""Drop-in proxies: the paths of a provider, with the memory of the conversation."""
+"""Drop-in proxies: the paths of a provider, with memory added."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -34,7 +34,7 @@ _RELAYED: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
         for status in ("4XX", "5XX")
     },
 }
-"""Responses of a provider, and problems of our own."""
+"""Responses of a provider, and our own problems."""
 
 _HEADERS: Final = {
     CONVERSATION: "The name of the conversation.",
@@ -44,7 +44,7 @@ _HEADERS: Final = {
 
 
 def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
-    """Return the declaration of a turn; a provider decides about the fields of its body."""
+    """Return the declaration of a turn; the provider validates the body."""
     headers = [
         {"name": name, "in": "header", "description": about, "schema": {"type": "string"}}
         for name, about in _HEADERS.items()
@@ -54,21 +54,21 @@ def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
     return {"responses": _RELAYED, "openapi_extra": extra}
 
 
-_ABOVE: Final = "the path has '.' or '..': only paths below the base URL are sent on"
+_ABOVE: Final = "the path has '.' or '..': only paths below the base URL are forwarded"
 
 _SAID: Final = [{"role": "user", "content": "Which gate?"}]
 
 
 @router.post("/openai/v1/chat/completions", **_turn(model="gpt-5", messages=_SAID))
 async def chat_completions(request: Request) -> Response:
-    """OpenAI's Chat Completions; a header such as `X-Remanence-Conversation` names the tape."""
+    """OpenAI's Chat Completions; a header such as `X-Remanence-Conversation` names the conversation."""
     forwarder: Forwarder = request.app.state.openai
     return await forwarder.forward(request, "v1/chat/completions", _CHAT)
 
 
 @router.post("/openai/v1/responses", **_turn(model="gpt-5", input=_SAID))
 async def responses(request: Request) -> Response:
-    """OpenAI's Responses, where the input is the whole conversation."""
+    """OpenAI's Responses, if the input is the whole conversation."""
     forwarder: Forwarder = request.app.state.openai
     return await forwarder.forward(request, "v1/responses", _RESPONSES)
 
@@ -77,14 +77,14 @@ async def responses(request: Request) -> Response:
     "/anthropic/v1/messages", **_turn(model="claude-haiku-4-5", max_tokens=900, messages=_SAID)
 )
 async def messages(request: Request) -> Response:
-    """Anthropic's Messages; a header such as `X-Remanence-Conversation` names the tape."""
+    """Anthropic's Messages; a header such as `X-Remanence-Conversation` names the conversation."""
     forwarder: Forwarder = request.app.state.anthropic
     return await forwarder.forward(request, "v1/messages", _ANTHROPIC)
 
 
 @router.api_route("/openai/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def openai(request: Request, path: str) -> Response:
-    """Send any other request on as it is, such as `models`."""
+    """Forward any other request unchanged, such as `models`."""
     forwarder: Forwarder = request.app.state.openai
     sent = _sent_path(request, "/openai/", path)
     return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
@@ -92,14 +92,14 @@ async def openai(request: Request, path: str) -> Response:
 
 @router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def anthropic(request: Request, path: str) -> Response:
-    """Send any other request on as it is, such as `messages/count_tokens`."""
+    """Forward any other request unchanged, such as `messages/count_tokens`."""
     forwarder: Forwarder = request.app.state.anthropic
     sent = _sent_path(request, "/anthropic/", path)
     return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
 
 
 def _has_dots(path: str) -> bool:
-    """Return whether a server may take a part of *path* as `.` or `..`, however it is encoded."""
+    """Return whether a server may read a part of *path* as `.` or `..`, however it is encoded."""
     while (decoded := unquote(path)) != path:
         path = decoded
     parts = path.replace("\\", "/").split("/")
@@ -107,7 +107,7 @@ def _has_dots(path: str) -> bool:
 
 
 def _sent_path(request: Request, prefix: str, path: str) -> str:
-    """Return the path below *prefix* as the client sent it, as `%2F` is no `/`."""
+    """Return the path below *prefix* as the client sent it, as `%2F` differs from `/`."""
     raw: bytes = request.scope.get("raw_path") or b""
     _, found, rest = raw.partition(f"{prefix}v1/".encode())
     return f"v1/{rest.decode('latin-1') if found else quote(path, safe='/%')}"

@@ -1,4 +1,4 @@
-"""Users: recall over everything kept of one, its export, and its erasure."""
+"""Users: recall over, export and erasure of everything stored about a user."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -23,7 +23,7 @@ LINES = "application/x-ndjson"
     response_model=None,
 )
 async def export_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> StreamingResponse:
-    """Return everything kept of a user, a line of JSON each."""
+    """Return everything stored about a user, as lines of JSON."""
     export = memory.export_user(user, tenant=tenant)
 
     async def lines() -> AsyncIterator[str]:
@@ -50,7 +50,7 @@ async def recall_of_user(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> tuple[Hit, ...]:
-    """Return what matches in all conversations of a user, best first; each hit names its own."""
+    """Return hits from all conversations of a user, best first; each names its conversation."""
     return await memory.recall(
         query, user=user, tenant=tenant, limit=limit, kind=kind, since=since, until=until
     )
