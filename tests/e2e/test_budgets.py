@@ -148,11 +148,11 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert inspected["budgets"][0]["spent_tokens"] > 0
     assert usage[0]["purpose"] == "observe"
     assert "USD in all" in table
-    assert "no model call to show" in later
+    assert "no model calls to show" in later
     assert "'yesterday' is not a time: write ISO 8601" in " ".join(refused.split())
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout
-    assert "no model call to show" in cli("usage", "--user", "bo").stdout
+    assert "no model calls to show" in cli("usage", "--user", "bo").stdout
 
     unknown = cli("usage", "trap")
     assert unknown.returncode != 0

@@ -386,7 +386,7 @@ def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
     assert parsed(cli("config", "--json")) == parsed(cli("config", "show", "--json"))
     misplaced = cli("config", "--json", "path")
     assert misplaced.returncode == 2
-    assert "write --json behind 'path'" in misplaced.stderr
+    assert "write --json after 'path'" in misplaced.stderr
 
 
 def test_a_very_long_id_is_shortened_in_a_table_and_whole_in_json(cli: Cli, tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
     ("streams", "code", "told"),
     [
         (">&-", 0, ""),
-        ("<&-", 1, "nothing was deleted: answer 'yes', or give --yes"),
+        ("<&-", 1, "nothing was deleted: answer 'yes', or pass --yes"),
         ("2>&-", 1, ""),
     ],
 )
@@ -556,7 +556,7 @@ def test_a_line_is_whole_where_no_terminal_wraps_it(
     hits = cli("recall", "trip", "flight", "--db", database).stdout.splitlines()
     tape = cli("inspect", "trip", "--db", database).stdout.splitlines()
 
-    assert any(line.startswith("(What is due") and line.endswith("lists them.)") for line in lines)
+    assert any(line.startswith("(Due work is") and line.endswith("config show'.)") for line in lines)
     assert any(re.fullmatch(r"raw tail: .* tokens", line) for line in tape)
     assert len(hits) > 1
     assert all(hit.startswith(("kind", "note", "message")) for hit in hits)
@@ -611,7 +611,7 @@ def test_doctor_names_like_findings_once_with_a_count_and_examples(
     assert run.returncode == 0
     assert run.stdout.count("tokens wait to be observed") == 1
     assert "90 conversations: 'chat-00'" in run.stdout
-    assert "where none has yet, by the settings here" in " ".join(run.stdout.split())
+    assert "or if there is none yet, by the settings here" in " ".join(run.stdout.split())
 
 
 def test_doctor_reports_a_damaged_row_and_goes_on(cli: Cli, database: str) -> None:

@@ -61,7 +61,10 @@ async def test_what_a_model_cost_is_counted_and_where_it_failed_is_said(
     assert (imported["messages"], imported["waiting"]) == (60, 1)
     assert imported["observed_tokens"] > 400
     assert imported["cost_usd"] > 0
-    assert "conversations that wait for another try: 1 ('remanence doctor' says why)" in err
+    assert (
+        "conversations that wait for another attempt: 1 (see 'remanence doctor' for the reasons)"
+        in err
+    )
 
 
 async def test_an_interrupted_import_says_how_to_go_on(server: ModelServer, tmp_path: Path) -> None:
@@ -74,4 +77,4 @@ async def test_an_interrupted_import_says_how_to_go_on(server: ModelServer, tmp_
     out, err = await process.communicate()
 
     assert (process.returncode, out) == (130, b"")
-    assert err.decode() == "Broken off; run it again to go on.\n"
+    assert err.decode() == "Interrupted; run it again to continue.\n"

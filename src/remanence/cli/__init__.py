@@ -15,13 +15,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Characters that the encoding lacks become escapes, instead of failing the command.
+            # Escape characters that the encoding lacks, instead of failing.
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone: a flush of the buffer at exit would fail again.
+        # The reader has closed the pipe: flushing at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (RemanenceError, OSError) as error:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Open the null device for each standard stream with which the process was started closed."""
+    """Open the null device in place of standard streams that were closed at the start."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - it stays open

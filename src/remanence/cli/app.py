@@ -1,4 +1,4 @@
-"""The commands by name. The module of a command, and all it imports, is loaded when it runs."""
+"""The commands by name; a command's module, with its imports, is loaded when it runs."""
 
 import asyncio
 import functools
@@ -13,32 +13,32 @@ from typer.core import TyperGroup
 COMMANDS = {
     "demo": "Replay a conversation that ships with the package.",
     "replay": "Replay a transcript on a tape, and check the result.",
-    "explain": "Show which sentences of a transcript are taken for notes, and the features that decide.",
+    "explain": "Show which sentences of a transcript become notes, and why.",
     "chat": "Talk to a model that has the memory.",
-    "serve": "Serve the memory over HTTP, by default to this machine alone.",
-    "worker": "Do the background work of the processes that share a PostgreSQL database.",
+    "serve": "Serve the memory over HTTP, by default only to this machine.",
+    "worker": "Do background work for processes that share a PostgreSQL database.",
     "inspect": "Show the conversations of a database, or one of them.",
-    "flush": "Do the background work of a conversation at once.",
-    "messages": "Print the messages of a conversation as JSON Lines, which replay reads.",
+    "flush": "Do the due background work of a conversation now.",
+    "messages": "Print the messages of a conversation as JSON Lines, for replay.",
     "recall": "Search the notes and messages of a conversation, and its user's facts.",
     "facts": "Show what is known about a user.",
     "delete": "Erase a conversation with its notes and facts.",
-    "forget": "Forget messages and facts, or a user, with all that was made from them.",
-    "export": "Append a conversation's notes to a file of JSON Lines, or print all of a user.",
-    "import": "Import histories of any length, and observe them.",
+    "forget": "Erase messages and facts, or a user, with everything derived from them.",
+    "export": "Append a conversation's notes to a JSON Lines file, or print a user's data.",
+    "import": "Import message histories, and observe them.",
     "import-notes": "Import exported blocks as observations.",
     "consolidate": "Summarise old daily notes into MEMORY.md, and archive them.",
-    "usage": "Show the usage of models, by purpose and model.",
+    "usage": "Show model usage, by purpose and model.",
     "doctor": "Report the problems of a memory and how to fix them.",
-    "backup": "Copy the database to a new file while programs use it.",
-    "copy": "Copy a memory to an empty database, of either kind, and compare the two.",
-    "migrate": "Create the tables of a database, or bring them up to date.",
-    "keys create": "Create a key for a client of the service, and print its token.",
-    "keys list": "List the keys of clients, without their tokens.",
+    "backup": "Copy the database to a new file while it is in use.",
+    "copy": "Copy a memory to an empty SQLite or PostgreSQL database, and compare the two.",
+    "migrate": "Create or upgrade the tables of a database.",
+    "keys create": "Create an API key for a client of the service, and print its token.",
+    "keys list": "List API keys, without their tokens.",
     "keys revoke": "Revoke a key at once.",
-    "config show": "Show each setting: value, source and meaning.",
+    "config show": "Show each setting with its value, source and meaning.",
     "config path": "Show which file the settings are read from.",
-    "config cache": "Show what an activation costs and saves.",
+    "config cache": "Show the cost and savings of an activation.",
 }
 """The summary of each command."""
 
@@ -50,11 +50,11 @@ _SHARED = {
     "keys_commands": ("keys create", "keys list", "keys revoke"),
     "search_commands": ("recall", "facts"),
 }
-"""The commands of a module that has several, each a function; any other is `run` of its own module."""
+"""Commands that are functions of a shared module; any other command is `run` of its own module."""
 
 
 class CommandGroup(TyperGroup):
-    """Commands of which only the summary is known until one of them runs."""
+    """A group of commands that are loaded when they run; help shows their summaries."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer brings its own click
         name, command, rest = super().resolve_command(ctx, args)
@@ -92,7 +92,7 @@ app = typer.Typer(
 config_app = typer.Typer(cls=CommandGroup, help="Show the settings.", rich_markup_mode=None)
 keys_app = typer.Typer(
     cls=CommandGroup,
-    help="The keys of clients of the service.",
+    help="API keys for clients of the service.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -134,9 +134,9 @@ def config(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> Any:  # the exit code of the command, if it has one
-    """Show each setting, unless a command is given."""
+    """Show the settings, unless a command is given."""
     if context.invoked_subcommand is None:
         return _load("config show").invoke(context)
     if as_json:
-        raise typer.BadParameter(f"write --json behind {context.invoked_subcommand!r}")
+        raise typer.BadParameter(f"write --json after {context.invoked_subcommand!r}")
     return None

@@ -1,4 +1,4 @@
-"""`remanence export`, `import`, `messages` and `consolidate`: what is kept, as files and lines."""
+"""`remanence export`, `import-notes`, `messages` and `consolidate`."""
 
 import sys
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ async def export(
         Path | None, typer.Option(metavar="DIRECTORY", help="Where the blocks go.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option(help="Print everything kept of this user instead.")
+        str | None, typer.Option(help="Print everything stored about this user instead.")
     ] = None,
     db: Database = None,
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Append a conversation's notes to a file of JSON Lines, or print all of a user.
+    """Append a conversation's notes to a JSON Lines file, or print a user's data.
 
-    Each segment is a block, and a block is a line.
+    Each segment becomes a block, and each block a line.
     """
     settings = load(url=db).settings
     if user is not None:
@@ -54,10 +54,10 @@ async def export(
 
 
 async def _print_user(memory: Memory, user: str, tenant: str) -> None:
-    """Print a line for everything kept of a user, after one that names the user.
+    """Print everything stored about a user as JSON Lines, after a line that names the user.
 
     Raises:
-        InvalidArgument: nothing is kept of the user.
+        InvalidArgument: nothing is stored about the user.
     """
     async with aclosing(memory.export_user(user, tenant=tenant)) as lines:
         heading = await anext(lines)
@@ -69,8 +69,8 @@ async def _print_user(memory: Memory, user: str, tenant: str) -> None:
             heading = ""
     if heading:
         raise InvalidArgument(
-            f"tenant {tenant!r} keeps nothing of user {user!r}: 'remanence inspect CONVERSATION' "
-            "names the user of a conversation, and --tenant another tenant"
+            f"tenant {tenant!r} has nothing stored about user {user!r}: find the user of a conversation "
+            "with 'remanence inspect CONVERSATION', or choose another --tenant"
         )
 
 
@@ -86,7 +86,7 @@ async def import_notes(
 ) -> int:
     """Import exported blocks as observations.
 
-    Their messages must be on the tape and not observed yet.
+    Their messages must be on the tape, and not observed yet.
     """
     settings = load(url=db).settings
     async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
@@ -110,7 +110,7 @@ async def messages(
     db: Database = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Print the messages of a conversation as JSON Lines, which replay reads."""
+    """Print the messages of a conversation as JSON Lines, for replay."""
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         while page := await chat.messages(after=after, limit=PAGE):
             for message in page:

@@ -32,13 +32,13 @@ def run(
         list[str],
         typer.Option(
             metavar="NAME",
-            help="Who answers: anthropic:claude-haiku-4-5, openai:gpt-5-mini, ollama:llama3.2, "
-            "openai:my-model@http://host/v1; repeated: models that are tried in order.",
+            help="The model: anthropic:claude-haiku-4-5, openai:gpt-5-mini, ollama:llama3.2, "
+            "openai:my-model@http://host/v1; repeat it for fallbacks, tried in order.",
         ),
     ],
     db: Database = None,
     conversation: Annotated[
-        str, typer.Option(metavar="ID", help="The conversation to go on with.")
+        str, typer.Option(metavar="ID", help="The conversation to continue.")
     ] = "chat",
     user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",

@@ -27,7 +27,7 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MU
 
 
 def config_show(*, db: Database = None, preset: PresetName = None, as_json: AsJson = False) -> None:
-    """Show each setting: value, source and meaning."""
+    """Show each setting with its value, source and meaning."""
     documents = _documents(load(url=db, preset=preset))
     if as_json:
         output.write_json(documents)
@@ -50,14 +50,14 @@ def config_path(*, as_json: AsJson = False) -> None:
 def config_cache(
     *,
     model: Annotated[
-        str | None, typer.Option(help="The model that reads the prompts; by default the policy's.")
+        str | None, typer.Option(help="The model that reads the prompts, by default the policy's.")
     ] = None,
     preset: PresetName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an activation costs and saves.
+    """Show the cost and savings of an activation.
 
-    Prices and lifetime of the prompt cache, and the break-even.
+    Includes the prices and lifetime of the prompt cache, and the break-even.
     """
     policy = policy_of(load(preset=preset).settings)
     name = model or policy.model
@@ -70,13 +70,13 @@ def config_cache(
     prices = cache_prices(name, at=SystemClock().now(), lifetime_seconds=lifetime)
     if prices is None:
         raise ModelError(
-            "unknown_model", f"the price list has no {name!r}: name a model of it with --model"
+            "unknown_model", f"the price list has no {name!r}: choose a listed model with --model"
         )
     freed = policy.tail_tokens - policy.tail_keep_tokens
     even = {
         state: break_even(
             prices,
-            tail_tokens=policy.tail_tokens,  # which has just reached its budget
+            tail_tokens=policy.tail_tokens,  # a tail that has just reached its budget
             kept_tokens=policy.tail_keep_tokens,
             note_tokens=int(freed * policy.note_ratio),
             warm=state == "warm",
@@ -103,7 +103,7 @@ def config_cache(
 
 
 def _documents(loaded: LoadedSettings) -> Mapping[str, dict[str, Any]]:  # values of many types
-    """Return value, source, meaning and variable of the settings and of their policy's fields."""
+    """Return value, source, meaning and variable of each setting and each policy field."""
     settings, standard = loaded.settings, Policy()
     values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
     del values["policy"]

@@ -1,4 +1,4 @@
-"""`remanence doctor`, `backup`, `copy` and `migrate`: the upkeep of a database."""
+"""`remanence doctor`, `backup`, `copy` and `migrate`: database maintenance."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _STYLES = {"error": "red", "warning": "yellow", "info": None}
 async def backup(
     *, file: Annotated[str, typer.Argument(help="A new file.")], db: Database = None
 ) -> None:
-    """Copy the database to a new file while programs use it."""
+    """Copy the database to a new file while it is in use."""
     if "://" in file:
         raise typer.BadParameter(
             f"{mask_password(file)} is the URL of a database: name the new file, and the database "
@@ -39,12 +39,12 @@ async def backup(
 async def copy(
     *,
     source: Annotated[str, typer.Argument(help="The URL of the database to copy.")],
-    target: Annotated[str, typer.Argument(help="The URL of an empty database, of either kind.")],
+    target: Annotated[str, typer.Argument(help="The URL of an empty database.")],
     as_json: AsJson = False,
 ) -> int:
-    """Copy a memory to an empty database, of either kind, and compare the two.
+    """Copy a memory to an empty SQLite or PostgreSQL database, and compare the two.
 
-    No program may write to either meanwhile.
+    No program may write to either database meanwhile.
     """
     async with AsyncExitStack() as stack:
         reading = await open_store(source, read_only=True)
@@ -65,9 +65,9 @@ async def copy(
 
 
 async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:
-    """Create the tables of a database, or bring them up to date.
+    """Create or upgrade the tables of a database.
 
-    Shows the versions.
+    Shows the schema version.
     """
     settings = load(url=db).settings
     async with Memory.open(settings=replace(settings, workers=0)):
@@ -88,7 +88,7 @@ async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:
 async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
     """Report the problems of a memory and how to fix them.
 
-    Finds data that is inconsistent, and work that fails, is stuck or is overdue. Shows what grows.
+    Finds inconsistent data, and failing, stuck or overdue work. Shows the tables that grow.
     """
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
@@ -113,7 +113,7 @@ async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
 
 
 class _Table(NamedTuple):
-    """A table, and the number of its rows that the rules of retention would delete."""
+    """A table, and how many of its rows retention would delete."""
 
     table: str
     rows: int
@@ -143,11 +143,11 @@ def _print_tables(tables: Sequence[_Table]) -> None:
             "not kept#": lambda each: f"{each.prunable:,}",
         },
     )
-    output.line("(Rows that the settings do not keep are deleted by whoever does the work.)")
+    output.line("(The process that does the background work deletes rows past their retention.)")
 
 
 def _document(problem: Problem) -> dict[str, object]:
-    """The problem as JSON; tenant and conversation are null if it concerns the database."""
+    """Return the problem as JSON; tenant and conversation are null if it concerns the database."""
     ref = problem.conversation
     return {
         "tenant": ref.tenant if ref else None,
@@ -167,8 +167,8 @@ def _print(problems: Sequence[Problem], *, database: str, preset: str) -> None:
         output.line(f"  {'what' if len(alike) == 1 else 'such as'}: {first.what}")
         output.line(f"  remedy: {first.remedy}")
     output.line(
-        "(What is due was judged by the plan of the program that works on it; where none has yet, by "
-        f"the settings here, preset {preset!r}: 'remanence config show' lists them.)"
+        "(Due work is judged by the schedule of the program that does it, or if there is none yet, by "
+        f"the settings here, preset {preset!r}: see 'remanence config show'.)"
     )
 
 

@@ -1,4 +1,4 @@
-"""`remanence demo`: a shipped conversation with and without memory, and the tokens that it saves."""
+"""`remanence demo`: a shipped conversation with and without memory, and the tokens saved."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SHOWN_MESSAGE = 120
 
 
 class Saving(NamedTuple):
-    """Tokens of the full history, and of what was sent instead."""
+    """Tokens of the full history, and of the contexts sent instead."""
 
     of: str
     history: int
@@ -34,10 +34,10 @@ class Saving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The memory of the played conversation, and the prompts of its answers.
+    """The memory of the replayed conversation, and the prompts of its answers.
 
-    `repeated_share` is the share of all characters of the prompts that a prompt cache can serve:
-    the beginning that each shares with the one before.
+    `repeated_share` is the share of prompt characters that a prompt cache can serve: those in the
+    prefix that each prompt shares with the previous one.
     """
 
     policy: Policy
@@ -53,7 +53,7 @@ class Demo:
 async def run(*, as_json: AsJson = False) -> None:
     """Replay a conversation that ships with the package.
 
-    Shows what memory keeps of it, the context, and what that saves.
+    Shows its notes, the context of the next call, and the tokens saved.
     """
     file = resources.files("remanence.cli") / "demo_conversation.jsonl"
     with file.open("rb") as lines:

@@ -1,4 +1,4 @@
-"""JSON documents that several commands write; docs/reference/cli.md lists their keys."""
+"""JSON documents shared by several commands; docs/reference/cli.md lists their keys."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ _CURSORS = ("last_seq", "observed_seq", "active_seq", "reflected_seq", "tail_seq
 
 
 def segment(segment: Segment) -> JsonObject:
-    """A segment with its notes and its lost literals."""
+    """Return a segment with its notes and lost literals."""
     return {
         **_fields(segment, *_SEGMENT),
         "notes": [_fields(note, *_NOTE) for note in segment.notes],
@@ -24,7 +24,7 @@ def segment(segment: Segment) -> JsonObject:
 
 
 def state(state: MemoryState) -> JsonObject:
-    """The cursors, token accounts and failures."""
+    """Return the cursors, token accounts and failures."""
     return {
         "tenant": state.ref.tenant,
         "conversation": state.ref.id,
@@ -43,17 +43,17 @@ def state(state: MemoryState) -> JsonObject:
 
 
 def cursors(state: MemoryState) -> JsonObject:
-    """The positions of the cursors on the tape."""
+    """Return the positions of the cursors on the tape."""
     return _fields(state, *_CURSORS)
 
 
 def context(context: Context) -> JsonObject:
-    """The request for Anthropic's Messages API, with an empty `system` where there is none."""
+    """Return the request for Anthropic's Messages API, with an empty `system` if it has none."""
     return {"system": [], **context.to_anthropic()}
 
 
 def stats(context: Context) -> JsonObject:
-    """Tokens by tier, and the omitted messages with the reasons."""
+    """Return the tokens by tier, and the omitted messages with reasons."""
     return {
         **dataclasses.asdict(context.stats),
         "context_tokens": context.stats.context_tokens,
@@ -62,7 +62,7 @@ def stats(context: Context) -> JsonObject:
 
 
 def message(message: Message) -> JsonObject:
-    """A message as text, with its position on the tape."""
+    """Return a message as text, with its position on the tape."""
     names = ("seq", "role", "name", "kind", "created_at", "tokens")
     return {**_fields(message, *names), "text": message.full_text}
 

@@ -14,7 +14,7 @@ from remanence.settings import Settings
 from remanence.types import Receipt
 
 SHOWN: Final = 100
-"""The most characters of a message or fact that a query found."""
+"""Maximum characters shown of a message or fact found by a query."""
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -30,7 +30,7 @@ async def delete(
     settings = load(url=db).settings
     what = f"all messages, notes and facts of conversation {conversation!r}"
     if not yes and not await _confirm("Delete", what, settings, conversation, tenant):
-        output.warn("nothing was deleted: answer 'yes', or give --yes")
+        output.warn("nothing was deleted: answer 'yes', or pass --yes")
         return FAILED
     async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
         await chat.delete()
@@ -41,12 +41,13 @@ async def delete(
 async def forget(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
-    user: Annotated[str | None, typer.Option(help="Forget this user as a whole.")] = None,
+    user: Annotated[str | None, typer.Option(help="Forget everything about this user.")] = None,
     message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
     fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
     query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="List those of the user's other conversations too.")
+        bool,
+        typer.Option("--everywhere", help="Also list matches in the user's other conversations."),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="List all that was erased.")] = False,
     yes: Yes = False,
@@ -54,7 +55,7 @@ async def forget(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> int:
-    """Forget messages and facts, or a user, with all that was made from them."""
+    """Erase messages and facts, or a user, with everything derived from them."""
     if (conversation is None) == (user is None) or (user and (message or fact or query)):
         raise typer.BadParameter("name a conversation, or a user with --user alone")
     _require_query(query, everywhere=everywhere)
@@ -66,7 +67,7 @@ async def forget(
     what = f"user {user!r}" if user is not None else f"{ids} of {conversation!r}"
     asks = query is None and not yes
     if asks and not await _confirm("Forget", what, settings, conversation, tenant):
-        output.warn("nothing was forgotten: answer 'yes', or give --yes")
+        output.warn("nothing was forgotten: answer 'yes', or pass --yes")
         return FAILED
     texts: dict[str, str] = {}
     if user is not None:
@@ -95,14 +96,14 @@ async def forget(
 def _require_query(query: str | None, *, everywhere: bool) -> None:
     if everywhere and query is None:
         raise typer.BadParameter(
-            "--everywhere goes with --query: forget messages in their own conversation"
+            "--everywhere needs --query: forget messages by id in their own conversation"
         )
 
 
 async def _confirm(
     verb: str, what: str, settings: Settings, conversation: str | None, tenant: str
 ) -> bool:
-    """Ask whether to erase, but not about a conversation that does not exist."""
+    """Ask for confirmation, unless the conversation does not exist."""
     if conversation is not None:
         async with open_conversation(settings, conversation, tenant=tenant):
             pass
@@ -142,7 +143,7 @@ def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
     if receipt.erased:
         output.line("forgotten:")
     else:
-        output.line("nothing is forgotten yet; name what should go by --message and --fact:")
+        output.line("nothing is forgotten yet; select what to forget with --message and --fact:")
     for conversation in receipt.conversations:
         output.line(f"conversation {conversation}")
     for message in receipt.messages:
@@ -162,4 +163,4 @@ def _print_remade(receipt: Receipt) -> None:
     if receipt.remade:
         segments = quantity(len(receipt.remade), "segment")
         gone, new = quantity(receipt.notes_gone, "note"), receipt.notes_new
-        output.line(f"noted anew from the other messages: {segments}; {gone} gone, {new} new")
+        output.line(f"remade from the other messages: {segments}; {gone} gone, {new} new")

@@ -1,4 +1,4 @@
-"""`remanence explain`: how sentences of a transcript are chosen for notes, and their scores."""
+"""`remanence explain`: how sentences of a transcript are selected for notes, and their scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -15,7 +15,7 @@ from remanence.observers.spoken import spoken_lines
 
 WRONG_USE = 2
 _OTHERS = 3
-"""Further scores that a line shows, the highest above their cutoffs."""
+"""Number of other scores shown per line, those furthest above their cutoffs."""
 
 
 def run(
@@ -30,15 +30,15 @@ def run(
         typer.Option(
             min=0.001,
             max=1.0,
-            help="Notes have at most this share of the tokens; by default as the default policy.",
+            help="The maximum share of tokens for notes, by default that of the default policy.",
         ),
     ] = None,
     strongest: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many features a sentence shows.")
+        int, typer.Option(min=1, metavar="N", help="The number of features shown per sentence.")
     ] = 5,
     as_json: AsJson = False,
 ) -> int:
-    """Show which sentences of a transcript are taken for notes, and the features that decide."""
+    """Show which sentences of a transcript become notes, and why."""
     own, heads = statement_scorer().weights.heads, scorer().weights.heads
     if score is not None and score not in (*heads, *own):
         output.warn(f"--score: {score!r} is not a score: choose one of {', '.join((*heads, *own))}")

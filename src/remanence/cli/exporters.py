@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 BACKLOG_SECONDS: Final = 15.0
-"""The interval at which gauges are read from the store for OTLP; `/metrics` reads them itself."""
+"""The interval for reading gauges from the store for OTLP; `/metrics` reads them on request."""
 
 EXPORT_SECONDS: Final = "3"
-"""The timeout of an export; OpenTelemetry's own would hold up the end by 20 s without a receiver."""
+"""The timeout of an export; the default would delay shutdown by 20 s without a receiver."""
 
 
 @contextmanager
 def export_telemetry(*, scraped: bool) -> Iterator[None]:
     """Collect metrics for `/metrics` if *scraped*, and send metrics and spans by OTLP/HTTP.
 
-    They are sent where a variable of OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, names
-    the receiver; what is left is sent at the end of the block.
+    The receiver comes from OpenTelemetry's variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`; without
+    one, nothing is sent. The rest is flushed at the end of the block.
 
     Raises:
         MissingExtra: the extra `server` or `otlp` is not installed.
@@ -59,7 +59,7 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
 
 @asynccontextmanager
 async def measure_backlog(memory: Memory) -> AsyncIterator[None]:
-    """Keep the gauges of the backlog up to date, where metrics are sent."""
+    """Keep the backlog gauges up to date if metrics are sent."""
 
     async def keep_reading() -> None:
         while True:
@@ -73,7 +73,7 @@ async def measure_backlog(memory: Memory) -> AsyncIterator[None]:
 
 
 def sends(signal: Literal["metrics", "traces"]) -> bool:
-    """Return whether a variable names a receiver for metrics or traces."""
+    """Return whether an environment variable names a receiver for *signal*."""
     names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
     return any(os.environ.get(name) for name in names)
 
@@ -102,7 +102,7 @@ def _tracer_provider() -> "TracerProvider":
 
 
 def _resource() -> "Resource":
-    """Return the name and version of the service; variables of OpenTelemetry go before."""
+    """Return the name and version of the service; OpenTelemetry's variables take precedence."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     own = {"service.name": "remanence", "service.version": version("remanence")}

@@ -1,4 +1,4 @@
-"""`remanence flush`: the background work of a conversation, at once."""
+"""`remanence flush`: run the background work of a conversation now."""
 
 from typing import Annotated
 
@@ -16,16 +16,19 @@ async def run(
     db: Database = None,
     tenant: Tenant = "default",
     everything: Annotated[
-        bool, typer.Option("--everything", help="Also work that is not due: observe all messages.")
+        bool,
+        typer.Option(
+            "--everything", help="Include work that is not due yet: observe all messages."
+        ),
     ] = False,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Also steps that failed and wait for their next try.")
+        bool, typer.Option("--retry", help="Include failed steps that wait for their next attempt.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Do the background work of a conversation at once.
+    """Do the due background work of a conversation now.
 
-    It is that which is due; what fails is shown, and tried again later or with --retry.
+    Failures are shown; failed steps are tried again later, or with --retry.
     """
     settings = load(url=db).settings
     async with open_conversation(settings, conversation, tenant=tenant, access="work") as chat:

@@ -1,4 +1,4 @@
-"""Histories of many conversations: a stream of messages, each with the name of its conversation."""
+"""Histories of many conversations, as a stream of messages that name their conversations."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ from remanence.types import ConversationRef, Message, check_message
 from remanence.wire.json_value import quote
 
 ID_PREFIX: Final = "import:"
-"""Followed by its file and its place there, the id of a message that has none of its own."""
+"""Prefix of generated message ids, followed by the file and the position in it."""
 
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
 
 
 def source_of(file: Path) -> str:
-    """Return a file's name with a digest of its whole path; that of a pipe is its name alone."""
+    """Return a file's name with a digest of its full path; for a pipe only the name."""
     if not file.is_file():
         return file.name
     return f"{file.name} {hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:12]}"
@@ -42,11 +42,10 @@ class HistoryMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReader:
-    """Reads JSON Lines of messages; keys of a message win over those of the objects around it.
+    """Reads JSON Lines of messages; keys of a message override those of the objects around it.
 
-    `conversation`, `user` and `tenant` are for messages that name none; `name` is for errors,
-    `source` for the ids of messages without one. What an export has and no message can is counted
-    in `left_out`.
+    `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
+    message ids. Content of an export that a message cannot have is counted in `left_out`.
     """
 
     name: str
@@ -58,7 +57,7 @@ class HistoryReader:
     left_out: LeftOut = field(default_factory=Counter)
 
     def chunks(self, lines: Iterable[bytes]) -> Iterator[Sequence[HistoryMessage]]:
-        """Yield the messages in order, in lists of bounded size.
+        """Yield the messages in order, in chunks of bounded size.
 
         Raises:
             MalformedTranscript: a line is not a message, or names no conversation.
@@ -87,7 +86,7 @@ class HistoryReader:
         if conversation is None:
             raise InvalidMessage(
                 f'{quote(record.value)} names no conversation: add "conversation": "its id", or '
-                "use --conversation for all that name none"
+                "set a default with --conversation"
             )
         tenant = _text(record, "tenant") or self.tenant
         ref = ConversationRef(tenant, conversation)
@@ -97,11 +96,13 @@ class HistoryReader:
 
 
 def _text(record: Record, key: str) -> str | None:
-    """Return the text of a key of the record, or else of the innermost object around it."""
+    """Return a key's text from the record, or else from the innermost object around it."""
     for values in (record.value, *reversed(record.outer)):
         value = values.get(key)
         if isinstance(value, str) and value:
             return value
         if value is not None:
-            raise InvalidMessage(f"{key} {quote(value)} is not a name: write text, or leave it out")
+            raise InvalidMessage(
+                f"{key} {quote(value)} is not a name: use a string, or leave it out"
+            )
     return None

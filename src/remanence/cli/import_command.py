@@ -1,4 +1,4 @@
-"""`remanence import`: histories of any length, put on their tapes and observed."""
+"""`remanence import`: appends histories to their tapes, and observes them."""
 
 import asyncio
 import time
@@ -31,8 +31,8 @@ PAGE: Final = 500
 class Imported:
     """The result of an import.
 
-    Of the `messages`, `new` were not on their tape before. `waiting` are conversations whose notes
-    could not all be made. `left_out` counts by kind what an export had and no message can have.
+    Of the `messages`, `new` were not on their tape before. `waiting` counts conversations whose notes
+    could not all be made, and `left_out` content that messages cannot have, by kind.
     """
 
     messages: int = 0
@@ -53,19 +53,19 @@ async def run(
         ),
     ],
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="For messages that name no conversation.")
+        str | None, typer.Option(metavar="ID", help="The default conversation of messages.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="For messages that name no user.")] = None,
-    tenant: Annotated[str, typer.Option(help="For messages that name no tenant.")] = "default",
+    user: Annotated[str | None, typer.Option(help="The default user of messages.")] = None,
+    tenant: Annotated[str, typer.Option(help="The default tenant of messages.")] = "default",
     observe: Annotated[
-        bool, typer.Option(help="Make the notes now; else whoever works on the database does.")
+        bool, typer.Option(help="Make the notes now, instead of leaving them to other processes.")
     ] = True,
     db: Database = None,
     as_json: AsJson = False,
 ) -> int:
-    """Import histories of any length, and observe them.
+    """Import message histories, and observe them.
 
-    Run it again after it was broken off: what is on the tape is not added twice.
+    Run it again after an interruption: messages on the tape are not added twice.
     """
     settings = load(url=db).settings
     reader = HistoryReader(
@@ -84,7 +84,7 @@ async def run(
         if observe and policy_of(settings).enabled:
             await _observe_all(settings, imported)
     except asyncio.CancelledError:  # by Ctrl-C
-        output.warn("Broken off; run it again to go on.")
+        output.warn("Interrupted; run it again to continue.")
         raise
     if as_json:
         output.write_json(imported)
@@ -102,8 +102,8 @@ async def run(
             output.line(f"left out: {', '.join(kinds)}")
     if imported.waiting:
         output.warn(
-            f"conversations that wait for another try: {imported.waiting:,} "
-            "('remanence doctor' says why)"
+            f"conversations that wait for another attempt: {imported.waiting:,} "
+            "(see 'remanence doctor' for the reasons)"
         )
     return FAILED if imported.waiting else 0
 
@@ -111,7 +111,7 @@ async def run(
 async def _append_all(
     settings: Settings, reader: HistoryReader, lines: BinaryIO, size: int | None, imported: Imported
 ) -> None:
-    """Put the messages on their tapes, a chunk at a time."""
+    """Append the messages to their tapes, a chunk at a time."""
     started = time.monotonic()
     with output.progress(f"Importing {reader.name}", size) as bar:
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
@@ -130,7 +130,7 @@ def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes
 
 
 async def _append(memory: Memory, reader: HistoryReader, chunk: Sequence[HistoryMessage]) -> int:
-    """Append to all conversations of a chunk at once, to each in order; return the new ones."""
+    """Append to all conversations of a chunk concurrently; return the number of new messages."""
     groups: defaultdict[object, list[HistoryMessage]] = defaultdict(list)
     for item in chunk:
         groups[item.ref].append(item)
@@ -144,7 +144,7 @@ async def _append(memory: Memory, reader: HistoryReader, chunk: Sequence[History
 
 @contextmanager
 def _first_error() -> Iterator[None]:
-    """Raise the first error of a task group: of several lines, one is enough to go on."""
+    """Raise only the first error of a task group, which is enough to correct the file."""
     try:
         yield
     except ExceptionGroup as errors:
@@ -152,7 +152,7 @@ def _first_error() -> Iterator[None]:
 
 
 async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[HistoryMessage]) -> int:
-    """Append to one conversation; if that fails, one by one, to name the line.
+    """Append to one conversation, and if that fails, one by one, to name the faulty line.
 
     Returns the number of messages that were not on the tape before.
     """
@@ -167,7 +167,7 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
             if items[0].is_exported and isinstance(error, DuplicateMessage):
-                # An answer of which an earlier export had the beginning; the tape keeps its words.
+                # An earlier export had only the start of this answer; the tape keeps that text.
                 reader.left_out["another text of a message on tape"] += 1
                 return 0
             raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
@@ -175,7 +175,7 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
-    """Have all work done that is due, a few conversations at a time."""
+    """Do all due work, a few conversations at a time."""
     workers = settings.workers or Settings().workers
     # A model answers several requests at once; the embedded observer would gain nothing.
     slices = max(
@@ -208,7 +208,7 @@ async def _due(memory: Memory, now: datetime) -> AsyncIterator[MemoryState]:
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """Work on the conversations that are due, and its progress with an estimate of the cost."""
+    """Observation of due conversations, with progress and a cost estimate."""
 
     memory: Memory
     started: datetime
@@ -237,6 +237,6 @@ class _Observation:
             self.bar.describe(f"Observing, ${spent:.2f} of about ${estimate:.2f}")
 
     async def spent(self) -> float:
-        """Return what the models cost so far, in dollars."""
+        """Return the cost of model calls so far, in dollars."""
         totals = await self.memory.usage(since=self.started)
         return sum(total.cost_usd or 0.0 for total in totals if total.purpose != "chat")

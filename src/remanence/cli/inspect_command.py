@@ -22,29 +22,30 @@ SHOWN_TEXT = 200
 async def run(
     *,
     conversation: Annotated[
-        str | None, typer.Argument(help="Its id; without it, all are listed.")
+        str | None, typer.Argument(help="Its id; by default all are listed.")
     ] = None,
     db: Database = None,
     tenant: Annotated[
-        str | None, typer.Option(help="Whose conversations; for one of them, by default 'default'.")
+        str | None, typer.Option(help="The tenant; for a single conversation 'default' by default.")
     ] = None,
     segment: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Show this segment, what it lost, and its messages."),
     ] = None,
     version: Annotated[
-        int | None, typer.Option(min=0, help="Show it as it was until the version after this one.")
+        int | None, typer.Option(min=0, help="Show the conversation as of this version of its log.")
     ] = None,
-    flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="List at most so many conversations.")] = 100,
+    flush: Annotated[bool, typer.Option("--flush", help="Do due work first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="The maximum number of conversations.")] = 100,
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="List those after this one of --tenant.")
+        str | None,
+        typer.Option(metavar="ID", help="List the conversations of --tenant after this."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the conversations of a database, or one of them.
 
-    One is shown with its tape, segments, failures and log.
+    A single conversation is shown with its tape, segments, failures and log.
     """
     if conversation is None and (segment is not None or flush or version is not None):
         raise typer.BadParameter("--segment, --version and --flush need a CONVERSATION")
@@ -94,11 +95,11 @@ async def _list(
         output.line(f"{mask_password(settings.url)} holds no conversation{whose}")
     if more:
         last = states[-1].ref
-        output.warn(f"there are more: go on with --tenant {last.tenant!r} --after {last.id!r}")
+        output.warn(f"there are more: continue with --tenant {last.tenant!r} --after {last.id!r}")
 
 
 async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json: bool) -> None:
-    """Show a conversation, now or at *version*; with *flush*, after the work that is due."""
+    """Show a conversation, now or at *version*; with *flush*, do due work first."""
     if flush:
         await chat.flush()
     shown = (await chat.state()).lock_version if version is None else version

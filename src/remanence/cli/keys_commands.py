@@ -1,4 +1,4 @@
-"""`remanence keys`: the keys of clients of the service."""
+"""`remanence keys`: API keys for clients of the service."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -29,15 +29,15 @@ async def keys_create(
     name: Annotated[str, typer.Argument(help="What the client is called.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="What it may do; may be repeated. By default read and write."),
+        typer.Option(help="A scope; may be repeated. By default read and write."),
     ] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, max=36_500, help="After so many days it expires.")
+        int | None, typer.Option(min=1, max=36_500, help="The number of days until it expires.")
     ] = None,
     db: Database = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Create a key for a client of the service, and print its token."""
+    """Create an API key for a client of the service, and print its token."""
     chosen = cast("Sequence[Scope]", scope or ("read", "write"))  # `create` checks them
     url = load(url=db).settings.url
     async with Memory.open(settings=Settings(url=url, workers=0)) as memory:
@@ -51,7 +51,7 @@ async def keys_create(
 
 
 async def keys_list(*, db: Database = None, as_json: AsJson = False) -> None:
-    """List the keys of clients, without their tokens."""
+    """List API keys, without their tokens."""
     async with open_existing(load(url=db).settings) as memory:
         keys = await memory.keys.list()
     if as_json:
@@ -67,7 +67,7 @@ async def keys_revoke(
     async with open_existing(load(url=db).settings, access="write") as memory:
         revoked = await memory.keys.revoke(key)
     if not revoked:
-        output.warn(f"there is no key {key!r} to revoke: remanence keys list shows them")
+        output.warn(f"there is no key {key!r} to revoke: see 'remanence keys list'")
         return FAILED
     output.line(f"revoked {key}")
     return 0

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,15 +20,15 @@ def _require_file(path: Path) -> Path:
 TranscriptFile = Annotated[
     Path,
     typer.Argument(
-        callback=_require_file,  # typer's own check takes `-` for a file
+        callback=_require_file,  # typer's own check treats `-` as a file name
         help="A transcript, as JSON Lines or JSON; - reads stdin.",
     ),
 ]
 Database = Annotated[
     str | None,
-    typer.Option("--db", metavar="URL", help="Where the tape is, such as sqlite:///memory.db."),
+    typer.Option("--db", metavar="URL", help="The database, such as sqlite:///memory.db."),
 ]
 Tenant = Annotated[str, typer.Option(help="The tenant.")]
 PresetName = Annotated[Preset | None, typer.Option(help="The preset to show.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-AgentTools = Annotated[bool, typer.Option(help="Let the model search and keep facts of the user.")]
+AgentTools = Annotated[bool, typer.Option(help="Let the model search and save facts of the user.")]

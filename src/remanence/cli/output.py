@@ -1,6 +1,6 @@
 """Output of commands: text for people, JSON for scripts, progress on stderr.
 
-Texts are printed without interpreting markup in them, and without control characters.
+Texts are printed without interpreting markup, and without control characters.
 """
 
 import dataclasses
@@ -30,18 +30,18 @@ CELL_WIDTH = 120
 """The minimum width of a column of long text."""
 
 _CONTROLS = (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-"""The controls of ASCII and of Latin-1, which drive a terminal, and those of bidirectional text."""
+"""Control characters of ASCII and Latin-1, and of bidirectional text."""
 _WITHOUT_CONTROLS = {code: None for code in _CONTROLS if chr(code) not in "\n\t"}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _WITHOUT_CONTROLS}
 
 
 def printable(text: str) -> str:
-    """Return a text without characters that drive a terminal or disguise other text."""
+    """Return a text without characters that control a terminal or disguise other text."""
     return text.translate(_WITHOUT_CONTROLS)
 
 
 def console(*, width: int | None = None, stderr: bool = False) -> Console:
-    """Return a console that prints texts as they are."""
+    """Return a console that does not interpret markup."""
     return Console(highlight=False, markup=False, emoji=False, width=width, stderr=stderr)
 
 
@@ -58,10 +58,10 @@ def heading(text: str) -> None:
 
 
 def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> None:
-    """Print a table of rows by the value of each column.
+    """Print a table of rows; *columns* has a function for the value of each column.
 
-    A column is numeric if its name ends in `#`, long text if in `~`. Of any other value that is very
-    long, such as an id, the beginning is shown; `--json` has it whole.
+    A column is numeric if its name ends in `#`, and long text if it ends in `~`. Other very long
+    values, such as ids, are truncated; `--json` has them in full.
     """
     terminal = console()
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
@@ -87,7 +87,7 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
         )
     for row in cells:
         shown.add_row(*row)
-    # Figures and ids of usual length are never cut or broken: a narrow terminal wraps the line instead.
+    # Numbers and ids of usual length are never truncated: a narrow terminal wraps the line instead.
     console(width=max(needed, terminal.width)).print(shown)
 
 
@@ -120,7 +120,7 @@ def list_segments(segments: Sequence[Segment]) -> None:
 
 
 def list_notes(segments: Sequence[Segment], *, older: str) -> None:
-    """Print the newest lines of the notes, and where *older* ones are."""
+    """Print the newest lines of the notes, and how to see *older* ones."""
     lines = [line for segment in segments for line in segment.text.splitlines()]
     if not lines:
         return
@@ -146,7 +146,7 @@ def confirm(question: str) -> bool:
 def write_json(document: object, target: str = "-") -> None:
     """Write a JSON document to the file *target*, or to stdout for `-`.
 
-    A dataclass becomes an object of its fields, a time ISO 8601, a path its text.
+    Dataclasses become objects of their fields, times ISO 8601, paths strings.
     """
     if target == "-":
         print_json(document, indent=2)
@@ -156,19 +156,19 @@ def write_json(document: object, target: str = "-") -> None:
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:
-    """Print a JSON document whose characters no terminal obeys, by default in one line."""
+    """Print a JSON document with control characters escaped, by default in one line."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(document, default=_plain, ensure_ascii=not is_unicode, indent=indent)
     print(escape_controls(text))
 
 
 def escape_controls(json_text: str) -> str:
-    """Return a JSON text with escapes for the characters that `printable` leaves out."""
+    """Return a JSON text with the characters escaped that `printable` removes."""
     return json_text.translate(_IN_JSON)
 
 
 class Bar(NamedTuple):
-    """A progress bar: *advance* counts on, *describe* changes the text before it."""
+    """A progress bar: `advance` adds to it, `describe` changes its text."""
 
     advance: Callable[[int], None]
     describe: Callable[[str], None]
@@ -176,7 +176,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Bar]:
-    """Show a progress bar if stderr is a terminal; without *total* only that work goes on."""
+    """Show a progress bar if stderr is a terminal; without *total*, a spinner."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(escape(printable(description)), total=total)
@@ -193,7 +193,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value as people read it, such as `1,200`, a time in UTC; empty for None."""
+    """Return a value for people, such as `1,200` or a time in UTC; empty for None."""
     match value:
         case None:
             return ""

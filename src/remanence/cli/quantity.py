@@ -1,4 +1,4 @@
-"""Numbers of things in texts."""
+"""Numbers with nouns for texts."""
 
 
 def quantity(number: int, noun: str) -> str:

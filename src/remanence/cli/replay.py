@@ -1,4 +1,4 @@
-"""Replay of a transcript on a tape, turn by turn, as if it happened now."""
+"""Replay of a transcript on a tape, turn by turn, as if it happened live."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ from remanence.types import MemoryState, Message, Segment
 MEMORY_URL = "sqlite:///:memory:"
 
 RATIO_OBSERVE_TOKENS = 8_000
-"""Tokens of an observation with a ratio: the more it can choose from, the better."""
+"""Tokens per observation with a ratio: selection improves with the amount to choose from."""
 
 RATIO_TAIL_TOKENS = 1_000
 RATIO_KEEP_LAST = 4
 BATCH = 50
-"""Maximum messages of a batch; a user's message begins a new one."""
+"""Maximum messages per batch; a user message begins a new batch."""
 
 
 class TapeClock(SystemClock):
-    """Time of the newest replayed message, so that pauses and caches repeat as they were.
+    """A clock at the time of the newest replayed message, so that pauses and caches behave as live.
 
     It follows the machine's clock if no message has a timestamp.
     """
@@ -37,7 +37,7 @@ class TapeClock(SystemClock):
         self._now: datetime | None = None
 
     def reach(self, at: datetime | None) -> None:
-        """Advance to the time of a message; never back."""
+        """Advance to the time of a message; never goes back."""
         if at is not None and (self._now is None or at > self._now):
             self._now = at.astimezone(UTC)
 
@@ -49,7 +49,7 @@ class TapeClock(SystemClock):
 class ReplayResult:
     """The memory of a replayed transcript: its live segments, oldest first, and a context.
 
-    `violations` are those of each promise, normally none.
+    `violations` lists the violations of each promise, normally none.
     """
 
     state: MemoryState
@@ -59,7 +59,7 @@ class ReplayResult:
 
 
 def replay_policy(settings: Settings, *, ratio: float | None) -> Policy:
-    """Return the policy of *settings*, enabled; with *ratio*, it observes the whole tape."""
+    """Return the policy of *settings*, enabled, and with *ratio* set to observe the whole tape."""
     policy = policy_of(settings)
     if "enabled" not in settings.policy:
         policy = policy.replace(enabled=True)
@@ -92,11 +92,11 @@ async def replay(
 ) -> ReplayResult:
     """Append a transcript, let memory work, observe *everything* if asked, and verify the result.
 
-    *advance* gets the number of messages appended. A database in memory follows the time of the
-    transcript; one that others may use follows the machine's clock.
+    *advance* is called with the number of messages appended. An in-memory database follows the time
+    of the transcript; any other one the machine's clock.
 
     Raises:
-        DuplicateMessage: the conversation has other messages.
+        DuplicateMessage: the conversation already has other messages.
     """
     clock = TapeClock()
     in_memory = url == MEMORY_URL
@@ -130,7 +130,7 @@ async def replay(
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
-    """Yield messages as they would arrive: a user's message with all its answers."""
+    """Yield batches as they would arrive: a user message with everything up to the next one."""
     batch: list[Message] = []
     for entry in entries:
         if batch and (entry.message.role == "user" or len(batch) >= BATCH):

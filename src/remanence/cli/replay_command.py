@@ -26,7 +26,7 @@ async def run(
         typer.Option(
             min=0.001,
             max=1.0,
-            help="Observe the whole transcript; notes have at most this share of its tokens.",
+            help="Observe the whole transcript, with notes of at most this share of its tokens.",
         ),
     ] = None,
     db: Database = None,
@@ -36,7 +36,7 @@ async def run(
     ] = None,
     conversation: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The conversation's id; by default the file's name."),
+        typer.Option(metavar="ID", help="The conversation's id, by default the file name."),
     ] = None,
 ) -> int:
     """Replay a transcript on a tape, and check the result."""

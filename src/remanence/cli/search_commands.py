@@ -1,4 +1,4 @@
-"""`remanence recall` and `remanence facts`: what is known, by words."""
+"""`remanence recall` and `remanence facts`: search."""
 
 from typing import Annotated
 
@@ -60,7 +60,7 @@ async def facts(
 ) -> None:
     """Show what is known about a user."""
     if history and search is not None:
-        raise typer.BadParameter("--search finds facts that hold: leave out --history")
+        raise typer.BadParameter("--search finds only current facts: leave out --history")
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
         if search is not None:

@@ -27,16 +27,14 @@ async def run(
     *,
     db: Database = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")
+        int, typer.Option(min=0, max=65_535, help="The port; 0 picks a free one.")
     ] = 8765,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; by default this machine alone.")
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; by default only this machine.")
     ] = "127.0.0.1",
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A host name that requests may be sent to; may be repeated."
-        ),
+        typer.Option(metavar="NAME", help="An accepted host name; may be repeated."),
     ] = None,
     allowed_origin: Annotated[
         list[str] | None,
@@ -45,48 +43,46 @@ async def run(
         ),
     ] = None,
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="The most requests of a key, or of an address.")
+        int | None, typer.Option(min=1, help="The rate limit per key, or else per address.")
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
+        list[str] | None, typer.Option(metavar="NAME", help="The model for chats, as in `chat`.")
     ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt of a chat.")] = "",
     identity: Annotated[
-        str, typer.Option(metavar="TEXT", help="A block of its own before the system prompt.")
+        str, typer.Option(metavar="TEXT", help="A separate block before the system prompt.")
     ] = "",
     tools: AgentTools = True,
     keys: Annotated[
         bool | None,
         typer.Option(
-            help="Whether clients need a key of `remanence keys`; must be said for other machines."
+            help="Whether clients need a key of `remanence keys`; required if other machines can connect."
         ),
     ] = None,
     openai_url: Annotated[
-        str, typer.Option(metavar="URL", help="Where requests to /openai/v1 are sent on to.")
+        str, typer.Option(metavar="URL", help="The upstream of /openai/v1.")
     ] = "https://api.openai.com",
     anthropic_url: Annotated[
-        str, typer.Option(metavar="URL", help="Where requests to /anthropic/v1 are sent on to.")
+        str, typer.Option(metavar="URL", help="The upstream of /anthropic/v1.")
     ] = "https://api.anthropic.com",
     webhook: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Where events are posted, signed by REMANENCE_WEBHOOK_SECRET; may be repeated.",
+            help="Post events here, signed with REMANENCE_WEBHOOK_SECRET; may be repeated.",
         ),
     ] = None,
     recognize: Annotated[
         bool,
-        typer.Option(help="Know conversations of the proxies that have no name by their messages."),
+        typer.Option(help="Recognise unnamed conversations at the proxies by their messages."),
     ] = False,
     log_format: LogFormat = "text",
     audit_log: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Where lines about reads, exports and erasures are appended."
-        ),
+        typer.Option(metavar="FILE", help="Log reads, exports and erasures to this file."),
     ] = None,
 ) -> None:
-    """Serve the memory over HTTP, by default to this machine alone."""
+    """Serve the memory over HTTP, by default only to this machine."""
     from remanence.cli.exporters import export_telemetry, measure_backlog
     from remanence.server.access import by_key
     from remanence.server.app import create_app
@@ -99,9 +95,9 @@ async def run(
         settings = with_agent(settings, *models)
     if not is_loopback(host) and (not allowed_host or keys is None):
         raise InvalidArgument(
-            f"--host {host} is not this machine alone: name with --allowed-host each host "
-            "name that requests may be sent to, such as --allowed-host memory.example.com, and say "
-            "--keys, so that clients need a key, or --no-keys, where a login stands in front"
+            f"--host {host} is open to other machines: add each accepted host name, as in "
+            "--allowed-host memory.example.com, and either --keys, so that clients need a key, or "
+            "--no-keys, if a login is in front of the service"
         )
     require_origins(allowed_origin=allowed_origin or ())
     secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
@@ -144,9 +140,9 @@ async def run(
 
 
 def _tenants_key(variable: str) -> Callable[[str], str | None]:
-    """Return a function that reads the key of a tenant from its variable, or from the common one.
+    """Return a function that reads a tenant's key from its own variable, or from the common one.
 
-    Only tenants of small letters, digits and `_` have one, so that no two share it.
+    Only tenant names of lower-case letters, digits and `_` have their own, so that no two share it.
     """
 
     def key(tenant: str) -> str | None:

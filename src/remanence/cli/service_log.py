@@ -11,14 +11,14 @@ import typer
 from remanence.telemetry.logs import JSONFormatter, RequestNames, audit_logger
 
 LogFormat: TypeAlias = Annotated[
-    Literal["text", "json"], typer.Option(help="The form of a line of the log, on stderr.")
+    Literal["text", "json"], typer.Option(help="The format of the log on stderr.")
 ]
 
 _TEXT: Final = "%(asctime)s %(levelname)s [%(request)s] %(message)s"
 
 
 class _PrivateFileHandler(WatchedFileHandler):
-    """Creates its file, also after each rotation, with mode 0600."""
+    """Creates its file with mode 0600, also after a rotation."""
 
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).touch(mode=0o600)
@@ -26,9 +26,9 @@ class _PrivateFileHandler(WatchedFileHandler):
 
 
 def log_audit(file: Path) -> None:
-    """Append the audit log to a file that only its owner can read, and not to that of the process.
+    """Write the audit log to a file that only its owner can read, instead of the process log.
 
-    The file may be moved away while the process runs: it is then begun anew.
+    The file may be rotated while the process runs.
     """
     audit_logger.addHandler(_PrivateFileHandler(file, encoding="utf-8"))
     audit_logger.setLevel(logging.INFO)
@@ -36,10 +36,10 @@ def log_audit(file: Path) -> None:
 
 
 def log_service(form: LogFormat) -> None:
-    """Log the work of the process, and warnings of all libraries, with time and request id."""
+    """Log this package's records, and warnings of all libraries, with time and request id."""
     root, ours = logging.getLogger(), logging.getLogger("remanence")
     for handler in list(root.handlers):
-        if type(handler) is logging.StreamHandler:  # that of --debug
+        if type(handler) is logging.StreamHandler:  # from --debug
             root.removeHandler(handler)
     handler = logging.StreamHandler()
     handler.addFilter(RequestNames())

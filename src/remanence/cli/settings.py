@@ -19,7 +19,7 @@ Access: TypeAlias = Literal["read", "write", "work"]
 
 
 def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings:
-    """Load and check the settings of all sources; options of the command come first.
+    """Load and validate the settings from all sources; the command's options take precedence.
 
     Raises:
         InvalidPolicy: a key or value is wrong, or values contradict one another.
@@ -28,9 +28,9 @@ def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings
 
 
 def with_agent(settings: Settings, *models: str) -> Settings:
-    """Fit settings to an agent that calls *models* in order, where they name no other model.
+    """Adapt settings to an agent that calls *models* in order, unless they name a model.
 
-    The smallest window counts, and the prompt cache of that model. Under lango the first one also
+    The smallest window counts, and that model's prompt cache. With preset lango, the first model also
     writes the notes.
     """
     links = [link for model in models for link in split_names(model)]
@@ -45,7 +45,7 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
     """Open the existing memory at the URL of *settings*; only `work` runs background work.
 
     Raises:
-        StoreUnavailable: there is no database; looking for one does not create it.
+        StoreUnavailable: there is no database; none is created.
     """
     if not _may_exist(settings.url):
         url = mask_password(settings.url)
@@ -71,10 +71,10 @@ async def open_conversation(
 
 
 async def existing(memory: Memory, conversation: str, *, tenant: str) -> Conversation:
-    """Return the conversation.
+    """Return a handle of a conversation that has messages.
 
     Raises:
-        ConversationNotFound: it has no messages.
+        ConversationNotFound: the conversation has no messages.
     """
     chat = memory.conversation(conversation, tenant=tenant)
     if not (await chat.state()).last_seq:

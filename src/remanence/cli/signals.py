@@ -19,7 +19,7 @@ def ending_on_signals() -> Iterator[asyncio.Event]:
 
     def begin_to_end() -> None:
         if not ending.is_set():
-            logger.info("ending: steps and requests in progress have some seconds left")
+            logger.info("shutting down: steps and requests in progress have some seconds left")
         ending.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -15,7 +15,7 @@ _ZONES = (
 
 
 def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:
-    """Draw a bar of at most *width* columns, and explain it in lines; with *plain* in ASCII."""
+    """Draw a bar of at most *width* columns with a legend; with *plain*, in ASCII."""
     if not state.last_seq:
         return ("the tape is empty",)
     columns = max(10, width - 4)
@@ -42,7 +42,7 @@ def _column(state: MemoryState, seq: int, columns: int) -> int:
 
 
 def _cursor_lines(state: MemoryState, columns: int, pointer: str) -> Iterator[str]:
-    """Yield a line for each position of cursors, with a pointer to it from below."""
+    """Yield a line for each cursor position, with a pointer from below."""
     places: dict[int, list[str]] = {}
     for name in ("reflected", "active", "observed", "last"):
         places.setdefault(getattr(state, f"{name}_seq"), []).append(name)

@@ -1,4 +1,4 @@
-"""The JSON objects in the lines of a file, each with its position."""
+"""Reading the JSON objects of a file, each with its position."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -9,15 +9,15 @@ from remanence.errors import MalformedTranscript
 from remanence.wire.json_value import JsonObject, quote
 
 SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversations")
-"""Keys of an object's messages: `input`, `output` and `contents` are from OpenAI's Responses and
-Gemini, `conversations` from exports."""
+"""Keys under which an object has messages: `input` and `output` come from OpenAI's Responses,
+`contents` from Gemini, `conversations` from exports."""
 
 Convert: TypeAlias = Callable[[JsonObject], JsonObject]
-"""Reads an object of another form: a message, or an object with messages."""
+"""Converts an object of another format to a message, or to an object with messages."""
 
 
 class Record(NamedTuple):
-    """One message object, its position for error messages, and the objects around it."""
+    """A message object, its position for error messages, and the objects around it."""
 
     place: str
     value: JsonObject
@@ -28,8 +28,8 @@ class Record(NamedTuple):
 def records(lines: Iterable[bytes], *, name: str, convert: Convert = dict) -> Iterator[Record]:
     """Yield the message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
-    A line, and a document, is a message, a list of messages, or an object with one of
-    `SESSION_KEYS`; *convert* makes one of objects of another form. Blank lines are skipped.
+    A line or document is a message, a list of messages, or an object with one of `SESSION_KEYS`;
+    *convert* handles objects of other formats. Blank lines are skipped.
 
     Raises:
         MalformedTranscript: a line is not UTF-8, not JSON, or not a message.

@@ -20,10 +20,10 @@ from remanence.wire.nameless_calls import OpenCalls
 from remanence.wire.openai import MESSAGE_FIELDS
 
 EMPTY_MESSAGE = "[empty message]"
-"""Replaces a message without content, so that the others keep their numbers."""
+"""Stands in for a message without content, so that the others keep their numbers."""
 
 ID_PREFIX = "transcript:"
-"""Followed by its position, the id of a message, so that a replay can be repeated or resumed."""
+"""Prefix of message ids, followed by the position, so that a replay can be repeated or resumed."""
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
@@ -57,8 +57,8 @@ class Entry(NamedTuple):
 class Transcript:
     """A transcript whose messages have all been validated.
 
-    `entries` streams the file again, so that a large one is never in memory as a whole; `lines`
-    keeps input that cannot be read twice, such as a pipe.
+    `entries` streams the file again, so that it is never in memory as a whole; `lines` keeps input
+    that cannot be read twice, such as a pipe.
     """
 
     path: Path
@@ -74,16 +74,16 @@ class Transcript:
         return "stdin" if self.path == STDIN else self.path.name
 
     def entries(self) -> Iterator[Entry]:
-        """The messages, in order."""
+        """Yield the messages in order."""
         with nullcontext(self.lines) if self.lines else open_lines(self.path) as lines:
             yield from entries(lines, name=self.name, max_message_bytes=self.max_message_bytes)
 
 
 def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Transcript:
-    """Read the whole file once, so that no message is rejected later.
+    """Read and validate the whole file once, so that no message is rejected later.
 
     Raises:
-        MalformedTranscript: it cannot be read, or a line is not a message; the text names it.
+        MalformedTranscript: the file cannot be read, or a line is not a message.
     """
     lines: tuple[bytes, ...] | None = None
     if not path.is_file():
@@ -132,7 +132,7 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     """Return the message of a record, and whether it was empty.
 
     Raises:
-        InvalidMessage: it is not a message, or its time cannot be read.
+        InvalidMessage: the record is not a message, or its time cannot be read.
     """
     data = record.value
     message, name = _read(data), data.get("name")
@@ -149,7 +149,7 @@ def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
     """Open a file for reading, or stdin for `-`.
 
     Raises:
-        MalformedTranscript: it cannot be read.
+        MalformedTranscript: the file cannot be read.
     """
     if path == STDIN:
         return nullcontext(sys.stdin.buffer)
@@ -202,14 +202,14 @@ def _read(data: JsonObject) -> Message:
         raise InvalidMessage(f"{quote(data)} has no role: {remedy}")
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
-    # Other keys of a file, such as times and sessions, are not part of the provider's message.
+    # Other keys, such as times and sessions, are not part of the provider's message.
     fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
     is_anthropic = not _ANTHROPIC_BLOCKS.isdisjoint(types)
     return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
 
 
 def _creation_time(record: Record) -> datetime | None:
-    """Return the time of a message, or else of the innermost session around it that has one."""
+    """Return the time of a message, or else of the innermost session around it."""
     for values, owner in ((record.value, ""), *((v, "the session's ") for v in record.outer[::-1])):
         for key in TIME_KEYS:
             if values.get(key) is not None:

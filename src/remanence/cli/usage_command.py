@@ -1,4 +1,4 @@
-"""`remanence usage`: calls, tokens and price of a memory's models."""
+"""`remanence usage`: model calls with tokens and cost."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,11 +27,11 @@ def _time(value: str) -> datetime:
 async def run(
     *,
     conversation: Annotated[
-        str | None, typer.Argument(help="Its id; without it, all calls are summed.")
+        str | None, typer.Argument(help="Its id; by default all calls are summed.")
     ] = None,
     db: Database = None,
     tenant: Annotated[
-        str | None, typer.Option(help="Whose calls; for a conversation by default 'default'.")
+        str | None, typer.Option(help="The tenant; for a conversation 'default' by default.")
     ] = None,
     user: Annotated[str | None, typer.Option(help="The calls for this user.")] = None,
     since: Annotated[
@@ -39,14 +39,14 @@ async def run(
         typer.Option(
             parser=_time,
             metavar="TIME",
-            help="Calls since this day or time, in UTC if it has no zone.",
+            help="Only calls since this day or time, in UTC if it has no zone.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the usage of models, by purpose and model.
+    """Show model usage, by purpose and model.
 
-    Counts calls, tokens, price and time.
+    Shows calls, tokens, cost and duration.
     """
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
@@ -61,13 +61,13 @@ async def run(
     if as_json:
         output.write_json({"usage": totals})
     elif not totals:
-        output.line(f"{mask_password(settings.url)} has no model call to show")
+        output.line(f"{mask_password(settings.url)} has no model calls to show")
     else:
         _print(totals)
 
 
 def _print(totals: Sequence[UsageTotal]) -> None:
-    # A heading for each model: with its name in a column, a line would exceed 80 columns.
+    # A heading per model, as its name in a column would make lines exceed 80 columns.
     for model in dict.fromkeys(total.model for total in totals):
         output.heading(model)
         output.table(
@@ -87,5 +87,5 @@ def _print(totals: Sequence[UsageTotal]) -> None:
     output.line()
     known = sum(total.cost_usd or 0.0 for total in totals)
     unpriced = sum(total.unpriced_calls for total in totals)
-    unknown = f"; the price of {unpriced:,} calls is not known" if unpriced else ""
+    unknown = f"; the price of {unpriced:,} calls is unknown" if unpriced else ""
     output.line(f"{known:.4f} USD in all{unknown}")

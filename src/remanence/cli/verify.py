@@ -26,7 +26,7 @@ def verify(
     tail: Sequence[Message],
     context: Context,
 ) -> Mapping[str, Sequence[str]]:
-    """Return the violations of each promise by the live *segments*, the *tail* and a *context*."""
+    """Return the violations of each promise in the live *segments*, the *tail* and a *context*."""
     fault = coverage_fault(
         segments, reflected_seq=state.reflected_seq, observed_seq=state.observed_seq
     )
@@ -41,9 +41,9 @@ def verify(
 def tail_problems(
     policy: Policy, state: MemoryState, tail: Sequence[Message], segments: Sequence[Segment]
 ) -> Iterator[str]:
-    """Yield a tail over its budget that could lose a segment and keep its newest messages.
+    """Yield a problem if the tail is over budget though an activation could have shortened it.
 
-    An open turn allows a quarter more.
+    During an open turn, the tail may be a quarter larger.
     """
     factor = OPEN_TURN_FACTOR if is_turn_open(tail) else 1
     if state.tail_tokens <= policy.tail_tokens * factor:

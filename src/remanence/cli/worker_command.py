@@ -1,4 +1,4 @@
-"""`remanence worker`: background work for the processes that share a PostgreSQL database."""
+"""`remanence worker`: background work for processes that share a PostgreSQL database."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -22,12 +22,12 @@ async def run(
     *,
     db: Database = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="How many conversations are worked on at once.")
+        int | None, typer.Option(min=1, help="The number of conversations to work on at once.")
     ] = None,
     health_port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65_535, help="Serve /healthz, /readyz and /metrics; 0 takes a free port."
+            min=0, max=65_535, help="Serve /healthz, /readyz and /metrics; 0 picks a free port."
         ),
     ] = None,
     health_host: Annotated[
@@ -35,14 +35,14 @@ async def run(
     ] = "127.0.0.1",
     log_format: LogFormat = "text",
 ) -> None:
-    """Do the background work of the processes that share a PostgreSQL database.
+    """Do background work for processes that share a PostgreSQL database.
 
-    On SIGTERM it takes no more work, finishes steps in progress within shutdown_timeout_seconds, and
-    leaves the rest to others.
+    On SIGTERM, it takes no more work, and finishes steps in progress within
+    shutdown_timeout_seconds.
     """
     settings = _settings(load(url=db).settings, concurrency)
     choose_engine(settings, settings.url)
-    # The tables must be there: a mistake in the URL must not have them created elsewhere.
+    # The tables must exist: a mistake in the URL must not create them elsewhere.
     await (await open_store(settings.url, read_only=True)).close()
     log_service(log_format)
     with export_telemetry(scraped=health_port is not None), ending_on_signals() as ending:
@@ -66,9 +66,9 @@ async def run(
 def _settings(settings: Settings, concurrency: int | None) -> Settings:
     """Return the settings of a process that works on jobs.
 
-    Those of the other processes may say `workers = 0`.
+    The shared settings may have `workers = 0`, for the other processes.
     """
     if not policy_of(settings).enabled:
-        raise InvalidPolicy("the memory is switched off, and has no work: set policy.enabled")
+        raise InvalidPolicy("the memory is disabled, so there is no work: set policy.enabled")
     workers = concurrency or settings.workers or Settings().workers
     return replace(settings, workers=workers, engine="procrastinate")
