@@ -147,4 +147,4 @@ async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(
     await say(url, 60)
 
     assert await notes(url, IN_A_PROCESS, killing=True)
-    assert "processes for observing ended" in caplog.text
+    assert "observer processes died" in caplog.text

@@ -138,7 +138,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "sent answer": (
         lambda m, c: any_chat(c, model=answer).send(Message.assistant("x")),
-        "message of the user's",
+        "nor a user message",
     ),
     "answer id": (
         lambda m, c: any_chat(c, model=answer).send("x", answer_id=5),

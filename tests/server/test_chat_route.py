@@ -175,7 +175,7 @@ async def test_a_turn_without_a_text_under_the_key_of_a_text_asks_no_model(
     wrong = await client.http.post(CHAT, json={}, headers=headers)
 
     assert wrong.status_code == 409
-    assert "an id of its own" in wrong.json()["detail"]
+    assert "use another id" in wrong.json()["detail"]
     assert len(speaker.requests) == 1
 
 

@@ -394,7 +394,7 @@ async def test_turns_without_memory_are_logged_once_a_minute(
             clock.advance(30)
 
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len([text for text in warnings if "goes on without memory" in text]) == 2
+    assert len([text for text in warnings if "forwarded without memory" in text]) == 2
     assert "4711" not in str(warnings)
 
 

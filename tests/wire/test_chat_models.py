@@ -77,7 +77,7 @@ async def test_a_model_that_takes_one_text_refuses_tools() -> None:
     tool = Tool(name="gate", description="", parameters={"type": "object"}, handler=nothing)
     async with conversing() as conversation:
         chat = Chat(conversation, model=ScriptedModel(), tools=[tool])
-        with pytest.raises(ModelError, match="can call no tools"):
+        with pytest.raises(ModelError, match="cannot call tools"):
             await chat.send("Which gate?")
 
 

@@ -141,7 +141,7 @@ async def test_a_call_that_was_cut_off_is_not_run_but_answered(wire: Wire) -> No
     ("text", "told"),
     [
         ("PK\0\0 \udc80", "PK ?"),
-        ({"gate": "B42"}, "the tool has run, but returned a dict and not a text"),
+        ({"gate": "B42"}, "the tool has run, but returned a dict instead of a text"),
         ("x" * 2_000, "the tool has run, but its result is too long: 2,000 bytes"),
         ("x" * 990, "the tool has run, but its result is too long: 990 bytes"),
         (OSError("x" * 2_000), "OSError: its text is too long: 2,000 bytes"),

@@ -282,7 +282,7 @@ async def test_a_function_that_returns_more_than_any_model_writes_has_failed(
     async def endless(_request: ModelRequest) -> str:
         return "a" * (MAX_ANSWER_CHARACTERS + 1)
 
-    with pytest.raises(ModelError, match="more than the 8,000,000"):
+    with pytest.raises(ModelError, match="more than the limit of 8,000,000"):
         await open_model(endless).complete(ask)
 
 

@@ -1,4 +1,4 @@
-"""Chats with a model that has the memory attached."""
+"""Chats with a model that has memory."""
 
 from remanence.chat.chat import Chat
 from remanence.chat.events import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned

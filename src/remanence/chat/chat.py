@@ -1,4 +1,4 @@
-"""A chat: turns of a conversation with a model."""
+"""`Chat`: turns of a conversation with a model."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ from remanence.wire.message_rules import storable
 
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 4.0
-"""A person is waiting: if the provider asks for a longer pause, its error is raised."""
+"""If the provider asks for a longer pause, its error is raised, as a person is waiting."""
 
 ROUNDS = 10
 
@@ -53,13 +53,13 @@ class Chat:
     next step. Each model call gets a new context, with passages of earlier messages that are
     relevant to the user's message (`Policy.recall_each_turn`).
 
-    When a call fails, the user's message and the finished rounds stay on the tape; nothing of the
-    failed answer does, even if its stream failed in the middle. `send()` or `stream()` without a
-    text then continues from there; so does the same text again, which is not appended twice. When
-    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end, and the
-    question counts as unanswered; a whole answer stays as it is.
+    When a call fails, the user's message and the finished rounds stay on the tape, but nothing of
+    the failed answer, even if its stream failed in the middle. `send()` or `stream()` without a text
+    then continues from there; so does the same text again, which is not appended twice. When a
+    stream is closed early, the partial answer is stored with `BROKEN_OFF` at its end, and the
+    question counts as unanswered.
 
-    A message with an `id` is asked once: sent again, it gets the answer on the tape.
+    A message with an `id` is asked only once: sent again, it gets the answer on the tape.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Chat:
         max_output_tokens: int | None = None,
         max_rounds: int = ROUNDS,
     ) -> None:
-        """Open *model*; nothing is sent yet.
+        """Open *model*, without calling it yet.
 
         Args:
             conversation: the conversation that the model remembers.
-            model: `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`, `ollama:…`,
-                `openai:my-model@http://host/v1`, an async function from a `ModelRequest` to a
-                text, a `ChatModel`, or several of these, tried in order.
+            model: a name such as `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`,
+                `ollama:…` or `openai:my-model@http://host/v1`, an async function from a
+                `ModelRequest` to a text, a `ChatModel`, or a list of these, tried in order.
             system: the base system prompt.
             tools: the tools that the model may call.
             identity: a text before the system prompt, which some kinds of access require.
@@ -89,12 +89,12 @@ class Chat:
             options: timeout and attempts of a model call.
             max_output_tokens: the maximum of one answer, by default the provider's limit, for
                 Anthropic 8,192.
-            max_rounds: maximum model calls of one turn; the last one may not call tools.
+            max_rounds: the maximum number of model calls per turn; the last may not call tools.
 
         Raises:
-            ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+            ModelError: `unknown_model` or `auth`; the text names the remedy.
             MissingExtra: a named model needs `remanence[models]`.
-            InvalidArgument: a value is not of its type, such as a tool that is a dict.
+            InvalidArgument: an argument has a wrong type, such as a tool that is a dict.
         """
         require_conversation(conversation)
         require_text(system=system, identity=identity)
@@ -128,7 +128,7 @@ class Chat:
         metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingModel(
             PauseReport(metered, self.conversation.shared_limit),
-            attempts=getattr(model, "attempts", 1),  # a host's own model does its own retries
+            attempts=getattr(model, "attempts", 1),  # the host's own model retries by itself
             first_wait_seconds=FIRST_WAIT_SECONDS,
             max_wait_seconds=MAX_WAIT_SECONDS,
         )
@@ -136,15 +136,14 @@ class Chat:
     async def send(
         self, text: str | Message | None = None, *, answer_id: str | None = None
     ) -> Reply:
-        """Answer *text*, or without one, the unanswered message on the tape.
+        """Answer *text*, by default the unanswered message on the tape.
 
         For images and files, pass a whole user message as *text*, such as
         `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The
-        answer gets the id *answer_id*: a turn without a text, or the newest turn sent again, is
-        answered once under it.
+        answer gets the id *answer_id*, under which a repeated turn is answered only once.
 
         Raises:
-            ModelError: the model gave no answer; `reason` and the text say why.
+            ModelError: the model gave no answer, for the given `reason`.
             InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
             DuplicateMessage: an id is taken by another message.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
@@ -161,7 +160,7 @@ class Chat:
     ) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
-        Closing the stream ends the call of the model and the turn; what was said so far is kept.
+        Closing the stream cancels the model call and ends the turn; the partial answer is stored.
         """
         return self._turn(text, answer_id, streaming=True)
 
@@ -205,7 +204,7 @@ class Chat:
     async def _begin(
         self, text: str | Message | None, answer_id: str | None, turn: str
     ) -> Message | None:
-        """Append the user's message, unless it is there; return its answer if it has one."""
+        """Append the user's message, unless it is on the tape; return its answer if it has one."""
         if answer_id is not None:
             require_name("answer id", answer_id)
         last_seq = (await self.conversation.state()).last_seq
@@ -238,17 +237,17 @@ class Chat:
         return None
 
     async def _keep(self, *messages: Message, turn: str) -> None:
-        """Append messages, also those of a turn that is cancelled meanwhile."""
+        """Append messages, even if the turn is cancelled meanwhile."""
         new_id = self.conversation.clock.new_id
         named = [m if m.id is not None else replace(m, id=new_id("msg")) for m in messages]
         try:
             await self.conversation.append(*named, turn=turn)
-        except asyncio.CancelledError:  # under their ids they are kept once
+        except asyncio.CancelledError:  # repeated with the same ids, they are stored once
             await self.conversation.append(*named, turn=turn)
             raise
 
     def _known_reply(self, answer: Message) -> Reply:
-        """Return the reply of a turn whose answer was on the tape: it took no call."""
+        """Return the reply for an answer on the tape, which took no model call."""
         usage = Usage(
             conversation=self.conversation.ref,
             user=self.conversation.user,
@@ -264,7 +263,7 @@ class Chat:
     async def _ask(
         self, rounds_left: int, *, streaming: bool
     ) -> AsyncGenerator[str | ChatAnswer, None]:
-        """Call the model once: yield its pieces if it is streamed, then its recorded answer."""
+        """Call the model once: yield its pieces if streaming, then the metered answer."""
         context = await self.conversation.context(
             system=self._system,
             identity=self._identity,
@@ -297,7 +296,7 @@ class Chat:
             raise ModelError(
                 "tool_rounds",
                 f"{self._model.name} still calls tools after {self._max_rounds} rounds: raise "
-                "max_rounds, or send again to go on",
+                "max_rounds, or send again to continue",
             )
 
     async def _run_tools(
@@ -305,7 +304,7 @@ class Chat:
     ) -> AsyncGenerator[ChatEvent, None]:
         """Call the tools in the model's order, and append their results together.
 
-        Calls of an answer that was cut off are refused: their arguments may be incomplete.
+        Calls of a cut-off answer are refused, as their arguments may be incomplete.
         """
         max_bytes = self.conversation.policy.max_message_bytes
         results: list[Message] = []
@@ -330,7 +329,7 @@ class Chat:
         )
 
     def _log(self, usage: Usage, context: Context) -> None:
-        """Log a call with its tokens, and with a change of the cached prefix since the last one."""
+        """Log a call with its tokens, and whether the cached prefix changed since the last one."""
         prefix = (context.stats.first_raw_seq, *(block.text for block in context.system))
         changed = self._prefix is not None and self._prefix != prefix
         self._prefix = prefix
@@ -343,7 +342,7 @@ class Chat:
 
 
 def _message_of(answer: ChatAnswer, answer_id: str | None) -> Message:
-    """Return the message of an answer; *answer_id* is for the final one."""
+    """Return the message of an answer; only a final answer gets *answer_id*."""
     message = Message(role="assistant", content=tuple(map(_storable, answer.content)))
     return message if message.tool_calls else replace(message, id=answer_id)
 
@@ -359,7 +358,7 @@ def _storable(part: Part) -> Part:
 
 
 def _repeats(message: Message, newest: Question, answer_id: str | None) -> bool:
-    """Return whether a message without an id is the newest question again, for the same answer."""
+    """Return whether a message repeats the newest question, for the same answer."""
     answer = newest.answer if newest.is_answered else None
     if answer is not None and (answer_id is None or answer.id != answer_id):
         return False
@@ -371,7 +370,7 @@ def _user_message(text: object) -> Message:
     message = Message.user(text) if isinstance(text, str) else text
     if not isinstance(message, Message) or message.role != "user":
         raise InvalidMessage(
-            f"{text!r:.80} is neither a text nor a message of the user's: send a str, or "
+            f"{text!r:.80} is neither a text nor a user message: send a str, or "
             'Message(role="user", content=(TextPart(...), ImagePart(...))); Message.from_openai '
             "and Message.from_anthropic read a provider's"
         )

@@ -1,4 +1,4 @@
-"""Events of a chat's turn, and the reply at their end."""
+"""Events of a chat turn, and its reply."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from remanence.types import Usage
 class Reply:
     """The model's answer to a turn.
 
-    `calls` are its model calls, one for each round of tools and one more; `usage` is their sum.
+    `calls` are the model calls of the turn, one more than its rounds of tools; `usage` is their sum.
     `complete` is false if the answer was cut off at the output limit.
     """
 
@@ -30,7 +30,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """The model calls a tool; `arguments` is JSON text as the model wrote it."""
+    """The model calls a tool; `arguments` is a JSON string as the model wrote it."""
 
     call_id: str
     name: str
@@ -39,7 +39,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned:
-    """The result of a tool, already on the tape."""
+    """The result of a tool call, already on the tape."""
 
     call_id: str
     name: str
@@ -58,7 +58,7 @@ ChatEvent: TypeAlias = TextDelta | ToolCalled | ToolReturned | Done
 
 
 def make_reply(text: str, calls: Sequence[Usage], *, complete: bool) -> Reply:
-    """Return the reply of a turn; the price of its calls is unknown if one call's is."""
+    """Return the reply of a turn; its cost is unknown if that of any call is."""
     costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     usage = replace(

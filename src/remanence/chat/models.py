@@ -1,4 +1,4 @@
-"""The models of a chat: a call and its answer, adapters for each kind of model, opening by name."""
+"""Chat models: requests, adapters for each kind of model, and opening by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,9 +34,9 @@ _FRAME: Final = "The conversation so far:\n\n{turns}\n\nWrite the assistant's ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A request to a model: a context, and the tools that it may call.
+    """A request to a model: a context, and the tools that the model may call.
 
-    With `conclude` it must answer without a tool call.
+    With `conclude`, the model must answer without calling a tool.
     """
 
     context: Context
@@ -70,20 +70,20 @@ class ChatModel(Protocol):
     def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
         """Yield the pieces of the answer's text as they arrive, then the answer.
 
-        A usage in between is the usage of the call if the stream is closed there.
+        A usage in between counts if the stream is closed at that point.
         """
         ...
 
 
 class ChatLayer(Layer[ChatRequest, ChatAnswer]):
-    """A layer that is a `ChatModel` itself."""
+    """A layer that implements `ChatModel`."""
 
     def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
         return self.pieces(request, streaming=True)
 
 
 class ChatChain(ChatLayer, FallbackModel[ChatRequest, ChatAnswer]):
-    """Models of a chat that are tried in order."""
+    """A fallback chain of chat models."""
 
 
 class ContextModel(ChatLayer):
@@ -112,9 +112,9 @@ class ContextModel(ChatLayer):
 
 
 class PromptedModel(ChatLayer):
-    """Calls a model that takes text, without tools.
+    """Calls a model that accepts only text, without tools.
 
-    A stream has the answer in one piece, or in those that an async function yields.
+    A stream yields the answer in one piece, or in the pieces of an async generator.
     """
 
     def __init__(self, model: Model, *, max_output_tokens: int | None) -> None:
@@ -126,7 +126,7 @@ class PromptedModel(ChatLayer):
         if request.tools:
             raise ModelError(
                 "bad_request",
-                f"{self.name} gets the conversation as one text and can call no tools: use "
+                f"{self.name} gets the conversation as one text and cannot call tools: use "
                 "anthropic:…, openai:… or ollama:…, or a chat without tools",
             )
         turns = replace(request.context, system=()).to_text()
@@ -154,10 +154,10 @@ ChatSource: TypeAlias = "str | ChatModel | Model | ModelFunction | Sequence[Chat
 
 
 def calls_tools(*names: str) -> bool:
-    """Return whether a chat with each of these models may have tools.
+    """Return whether all of these models support tools in a chat.
 
     Raises:
-        ModelError: `unknown_model`; a name is not valid.
+        ModelError: `unknown_model`: a name is not valid.
     """
     return all(parse_spec(link).row.takes_context for name in names for link in split_names(name))
 
@@ -171,14 +171,12 @@ def open_chat_model(
 ) -> ChatModel:
     """Open a model for a chat.
 
-    *source* is a name, as for `open_model`, an async function that returns a text for a
-    `ModelRequest`, or yields its pieces, a `Model`, a `ChatModel`, which is returned unchanged, or
-    several of these, tried in order.
-    Anthropic, OpenAI, Ollama and servers compatible with OpenAI get the context block by block; any
-    other model gets it as text.
+    *source* is as for `open_model`, or a `ChatModel`, which is returned unchanged. Anthropic, OpenAI,
+    Ollama and OpenAI-compatible servers get the context block by block; any other model gets it as
+    text.
 
     Raises:
-        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        ModelError: `unknown_model` or `auth`; the text names the remedy.
         MissingExtra: a named model needs `remanence[models]`.
         InvalidArgument: a chain is empty.
     """

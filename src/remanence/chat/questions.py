@@ -1,4 +1,4 @@
-"""The user's messages on the tape, and the answers that they got."""
+"""The user's messages on the tape, and their answers."""
 
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
@@ -10,27 +10,27 @@ from remanence.types import Message, TextPart
 PAGE: Final = 20
 
 BROKEN_OFF: Final = "[The answer was broken off here.]"
-"""The end of an answer whose reader left while it was streamed."""
+"""The end of an answer whose stream was closed early."""
 
 ASK_AGAIN: Final = Message.user("Your last answer was broken off. Answer again.", kind="control")
-"""The message after a broken answer that asks for a whole one."""
+"""The message after a broken-off answer that asks for a complete one."""
 
 
 class Question(NamedTuple):
-    """A message of the user, and its final answer; None where there is none."""
+    """A user message and its final answer, each None if there is none."""
 
     message: Message | None
     answer: Message | None
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the answer is there and whole."""
+        """Return whether there is a complete answer."""
         broken = (TextPart(text=BROKEN_OFF),)
         return self.answer is not None and self.answer.content[-1:] != broken
 
 
 def broken_off(said: str) -> Message:
-    """Return what was said of an answer, with a mark at its end."""
+    """Return a partial answer as a message, with `BROKEN_OFF` at its end."""
     return Message(role="assistant", content=(TextPart(text=said), TextPart(text=BROKEN_OFF)))
 
 
@@ -49,7 +49,7 @@ async def find_answer(conversation: Conversation, answer_id: str, last_seq: int)
     """Return the final answer with an id on a tape that ends at *last_seq*.
 
     Raises:
-        DuplicateMessage: the id is that of another message.
+        DuplicateMessage: another message has this id.
     """
     async for message in _newest_first(conversation, last_seq):
         if message.id == answer_id:
@@ -57,7 +57,7 @@ async def find_answer(conversation: Conversation, answer_id: str, last_seq: int)
                 return message
             raise DuplicateMessage(
                 f"message id {answer_id!r} is taken by message {message.seq} of conversation "
-                f"{conversation.id!r}: give the answer an id of its own"
+                f"{conversation.id!r}: use another id for the answer"
             )
     return None
 
@@ -72,7 +72,7 @@ async def _newest_first(conversation: Conversation, last_seq: int) -> AsyncItera
 
 
 async def answer_to(conversation: Conversation, question: Message) -> Message | None:
-    """Return the last final answer before the next question; questions in a row share theirs."""
+    """Return the last final answer to a question; consecutive questions share their answer."""
     answer, after = None, question.seq
     while page := await conversation.messages(after=after, limit=PAGE):
         for message in page:

@@ -10,16 +10,16 @@ from remanence.wire.json_value import loads
 from remanence.wire.message_rules import storable
 
 BESIDE_BYTES: Final = 100
-"""Bytes of a result's message beside its text and the id of its call: its own id, and words of ours."""
+"""Bytes of a result message besides its text and call id: the message id, and our own words."""
 
 
 async def run_tool(
     call: ToolCallPart, tools: Mapping[str, Tool], *, max_bytes: int = sys.maxsize
 ) -> Message:
-    """Run a tool call and return its result message; a failure is a result too.
+    """Run a tool call and return its result message, which may report a failure.
 
-    A result that is not text or longer than *max_bytes* is one, though the tool has run. An error
-    whose text is longer is told without it.
+    A result that is not text, or longer than *max_bytes*, is reported as a failure of a tool that
+    has run. Too long error texts are left out.
     """
     max_bytes -= _size_in_bytes(call.id) + BESIDE_BYTES
     tool = tools.get(call.name)
@@ -42,14 +42,14 @@ async def run_tool(
         return _error_result(call, f"{kind}: {said}")
     if not isinstance(text, str):
         kind = type(text).__name__
-        return _error_result(call, f"the tool has run, but returned a {kind} and not a text")
+        return _error_result(call, f"the tool has run, but returned a {kind} instead of a text")
     if (size := _size_in_bytes(text)) > max_bytes:
         return _error_result(call, f"the tool has run, but its result is too long: {size:,} bytes")
     return Message.tool(call.id, storable(text))
 
 
 def refuse_call(call: ToolCallPart) -> Message:
-    """Return the result of a call whose arguments may be incomplete, without running the tool."""
+    """Return a result that refuses a call whose arguments may be incomplete."""
     return _error_result(call, "not run: the answer was cut off at its limit; call the tool again")
 
 

@@ -8,7 +8,7 @@ __all__ = ["with_list_price"]
 
 
 def with_list_price(usage: Usage) -> Usage:
-    """Return the usage with its list price, if it has no price and is not an estimate.
+    """Return the usage with its list price, unless it has a price or is an estimate.
 
     The first call loads the price list, which takes a while.
     """

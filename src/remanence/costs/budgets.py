@@ -1,4 +1,4 @@
-"""Budgets of the memory's own model calls, checked before each observation, reflection and extraction."""
+"""Budgets for the memory's own model calls, checked before each step."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ Maker_co = TypeVar("Maker_co", bound=Observer | Reflector | FactExtractor, covar
 class Budgets:
     """The budgets of a memory, measured by its ledger.
 
-    A call counts when it ends, so calls in progress may exceed a hard limit.
+    A call counts when it ends, so that calls in progress may exceed a hard limit.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Budgets:
         )
 
     async def find_exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
-        """Return a budget at its hard limit, if any. Each limit is reported once."""
+        """Return a budget at its hard limit, if any; reports each limit once."""
         states = await self.states(ref, user)
         for state in states:
             if state.level != "ok":
@@ -101,7 +101,7 @@ class Budgets:
 class Budgeted(Generic[Maker_co]):
     """An observer, reflector or extractor within budgets.
 
-    Works by *maker* while budget is left, then by *instead*; without one, the step is skipped.
+    Uses *maker* while budget is left, then *instead*; without the latter, the step is skipped.
     """
 
     def __init__(self, maker: Maker_co, instead: Maker_co | None, budgets: Budgets) -> None:

@@ -1,4 +1,4 @@
-"""Correction factors of our token counts, by model, learned from the usage of providers."""
+"""Correction factors for our token counts, learned from the usage that providers report."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from remanence.types import Usage
 
 MIN_TOKENS: Final = 500
-"""Smaller requests are mostly framing, and their error does not predict that of a large one."""
+"""Smaller requests are mostly framing, whose error does not predict that of large requests."""
 
 MIN_REPORTED_TOKENS: Final = 50
 SMOOTHING: Final = 0.2
@@ -14,14 +14,14 @@ LOWEST: Final = 0.5
 HIGHEST: Final = 2.0
 
 STEP: Final = 0.05
-"""Difference at which the observed factor replaces the one in use.
+"""The difference at which the observed factor replaces the one in use.
 
 Each change moves the place where an overfull tail is cut.
 """
 
 
 class Calibrator:
-    """Compares reported usage with our estimates. In memory only; for one event loop."""
+    """Compares reported usage with our estimates. Not persisted; for one event loop."""
 
     def __init__(self) -> None:
         self._factors: dict[str, float] = {}
@@ -29,11 +29,11 @@ class Calibrator:
 
     @property
     def factors(self) -> Mapping[str, float]:
-        """Factors by which estimates are multiplied, by model."""
+        """The factors to multiply estimates by, by model."""
         return dict(self._factors)
 
     def compare(self, usage: Usage, estimated_tokens: int) -> None:
-        """Learn from a call whose provider reported its tokens: the factor moves towards theirs."""
+        """Move the model's factor towards the ratio of reported to estimated tokens."""
         model, reported = usage.model, usage.input_tokens
         is_small = estimated_tokens < MIN_TOKENS or reported < MIN_REPORTED_TOKENS
         if usage.estimated or is_small:
@@ -45,9 +45,9 @@ class Calibrator:
             self._in_use[model] = factor
 
     def window_factor(self, models: Iterable[str]) -> float:
-        """Return the factor for a context before it is compared with the window.
+        """Return the factor for comparing a context with the window.
 
-        It is the largest of *models*, as any of them may be asked, and at least 1.0: a model that
-        counted fewer tokens so far does not get a fuller window.
+        It is the largest of *models*, as any of them may be called, and at least 1.0, so that a model
+        that counted fewer tokens does not get a fuller window.
         """
         return max((1.0, *(self._in_use.get(model, 1.0) for model in models)))

@@ -1,4 +1,4 @@
-"""The ledger: tokens and price of each model call, written in the background."""
+"""The ledger of model calls, written in the background."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,9 @@ _MAX_WAIT_SECONDS: Final = 5.0
 
 
 class Ledger:
-    """Takes calls at once and writes them in the background, in the order they came.
+    """Queues calls, and writes them in the background, in order.
 
-    Calls that the store refuses are logged and counted; they are in no total.
+    Calls that the store refuses are logged and counted as lost; they are missing from totals.
     """
 
     def __init__(self, store: UsageLog) -> None:
@@ -33,7 +33,7 @@ class Ledger:
         self._running = background.spawn("ledger", self._run)
 
     def record(self, usage: Usage) -> None:
-        """Note a model call. Returns at once and never raises; call it in the memory's loop."""
+        """Queue a model call. Returns at once and never raises; call it on the memory's loop."""
         if self._closed:
             telemetry.usage_lost(1, "the memory is closed")
             return
@@ -41,7 +41,7 @@ class Ledger:
         self._queue.put_nowait(usage)
 
     async def settle(self) -> None:
-        """Return when every call noted so far is written, or lost."""
+        """Wait until every call queued so far is written or lost."""
         if not self._closed:
             await self._queue.join()
 
@@ -53,7 +53,7 @@ class Ledger:
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """As `Store.usage`, including noted calls unless the store does not write them in time."""
+        """Like `Store.usage`, including queued calls if the store writes them in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MAX_WAIT_SECONDS):
                 await self.settle()
@@ -62,7 +62,7 @@ class Ledger:
         )
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Write the noted calls within the time, and ignore later ones."""
+        """Write the queued calls within *timeout_seconds*, and ignore later ones."""
         self._closed = True
         if self._running is None:
             return

@@ -8,15 +8,15 @@ from remanence.types import Usage
 from remanence.types.usage import CachePrices
 
 LONG_LIFETIME_SECONDS = 3_600.0
-"""Seconds that Anthropic keeps a cache entry with `ttl: 1h`."""
+"""The lifetime of Anthropic's cache entries with `ttl: 1h`, in seconds."""
 
 _TOKENS = 1_000
 
 
 def price(usage: Usage) -> float | None:
-    """Return the price of a call of `provider:model` in US dollars; None if not listed.
+    """Return the price of a call of `provider:model` in US dollars.
 
-    An unanswered call has no price.
+    None if the model is not listed, or the call was not answered.
     """
     provider, _, name = usage.model.partition(":")
     if not (provider and name and (usage.input_tokens or usage.output_tokens)):
@@ -37,8 +37,8 @@ def cache_prices(
 ) -> CachePrices | None:
     """Return the prices of `model` or `provider:model` at a time; None if not listed.
 
-    Models with other prices for long prompts count as for short ones. A *lifetime_seconds* of an
-    hour uses the price of writing for an hour, if there is one.
+    Surcharges for long prompts are ignored. With *lifetime_seconds* of an hour, the price of one-hour
+    cache writes is used, if there is one.
     """
     provider, _, name = model.rpartition(":")
 
@@ -55,7 +55,7 @@ def cache_prices(
     write = million(**written)
     if lifetime_seconds >= LONG_LIFETIME_SECONDS:
         write = million(**written, cache_write_1h_tokens=_TOKENS) or write
-    # Where writing has no price of its own, it costs what plain input costs.
+    # Without a separate price, cache writes cost as much as plain input.
     return CachePrices(model=model, plain=plain, read=read, write=write or plain, output=output)
 
 

@@ -1,4 +1,4 @@
-"""Language models: opened by name, from a function, or as a chain of several."""
+"""Opening language models by name, from a function, or as a fallback chain."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 EMBEDDING_SECONDS = 60.0
-"""The timeout of a call for vectors."""
+"""The timeout of an embedding call."""
 
 ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
 
@@ -56,15 +56,18 @@ def open_model(
 ) -> Model:
     """Open a model.
 
-    *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
-    `openai:model@http://host/v1`), an async function that returns a text for a request or yields
-    its pieces, a `Model`, which is returned unchanged, or several of these, tried in order; names
-    of several may also be one text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base
-    URLs come from the provider's own environment variables. *wrap* puts a layer around each model,
-    inside retries.
+    *source* is one of the following, or a list of them, tried in order:
+
+    * a name `provider:model`, such as `anthropic:claude-haiku-4-5`, or for an OpenAI-compatible
+      server `openai:model@http://host/v1`; several names may be separated by commas;
+    * an async function that takes a request and returns a text, or yields its pieces;
+    * a `Model`, which is returned unchanged.
+
+    Keys and base URLs come from the provider's own environment variables. *wrap* puts a layer around
+    each model, inside retries.
 
     Raises:
-        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        ModelError: `unknown_model` or `auth`; the text names the remedy.
         MissingExtra: a named model needs `remanence[models]`.
     """
     opener = _Opener(source, options or ModelOptions(), clock or SystemClock(), wrap)
@@ -81,7 +84,7 @@ def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions)
 
 
 def open_provider_embedder(name: str, *, connections: Connections | None = None) -> Embedder:
-    """Open an embedding model by its name; errors as for `open_model`."""
+    """Open an embedding model by name; errors as for `open_model`."""
     spec = parse_spec(name)
     options = ModelOptions(timeout_seconds=EMBEDDING_SECONDS, connections=connections)
     with _models_extra():
@@ -89,7 +92,9 @@ def open_provider_embedder(name: str, *, connections: Connections | None = None)
 
         module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
     if not hasattr(module, "open_embeddings"):
-        raise ModelError("unknown_model", f"{spec.provider} has no embeddings: name another model")
+        raise ModelError(
+            "unknown_model", f"{spec.provider} has no embeddings: use another provider"
+        )
     return ProviderEmbedder(module.open_embeddings(spec, options), spec, options=options)
 
 
@@ -102,7 +107,7 @@ def _models_extra() -> Iterator[None]:
 
 
 class _Opener:
-    """Opens the models of one chain; models of the same provider share its limits."""
+    """Opens the models of a chain, of which those of one provider share its limits."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, through its own client."""
+"""Anthropic's Messages API, through the official client."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -85,7 +85,7 @@ class Anthropic:
             api_key=own_key(self._spec),
             base_url=self._spec.base_url,
             http_client=http,
-            max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
+            max_retries=0,  # we retry ourselves, so that each attempt is in the ledger
             timeout=self._options.call_seconds,
         )
 
@@ -107,8 +107,7 @@ async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | 
     """Return the next event of a stream; None at its end.
 
     Raises:
-        AnthropicError: an event does not fit those before it, for which the client has only
-            Python's own errors.
+        AnthropicError: the events are out of order, which the client reports by built-in errors.
     """
     try:
         return await anext(events, None)
@@ -128,7 +127,7 @@ def _parse_response(message: object) -> ProviderResponse:
 
 
 def _tokens(usage: WireUsage) -> Tokens:
-    """Add up input tokens: Anthropic counts cache reads and writes separately."""
+    """Add up input tokens, as Anthropic counts cache reads and writes separately."""
     read = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
     return Tokens(

@@ -1,4 +1,4 @@
-"""The HTTP client for providers, with a deadline and a maximum answer size for each request."""
+"""The HTTP client for providers, with a deadline and a maximum response size per request."""
 
 import asyncio
 import ssl
@@ -14,16 +14,16 @@ import httpx2
 from remanence.providers.options import ModelOptions
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""Room for half a megabyte of text, the most of today's models, streamed in small events."""
+"""Enough for half a megabyte of text, more than current models write, streamed in small events."""
 
 
 _PIECE_BYTES: Final = 64 * 1024
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 _CONNECT_SECONDS = 10.0
-_KEPT = httpx2.Limits(max_keepalive_connections=20, keepalive_expiry=60.0)
+_LIMITS = httpx2.Limits(max_keepalive_connections=20, keepalive_expiry=60.0)
 
-# None connects directly: a proxy from the environment is for other machines.
+# None means a direct connection: a proxy from the environment is for other machines.
 _DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
     "all://localhost": None,
     "all://127.0.0.1": None,
@@ -33,7 +33,7 @@ _DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
 
 @asynccontextmanager
 async def call_client(options: ModelOptions) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield the client for a call: one of the kept ones, or one that is closed after the call."""
+    """Yield the client for a call: a pooled one, or a new one that is closed afterwards."""
     if options.connections is not None:
         yield options.connections.client(options.call_seconds, BoundedClient)
         return
@@ -43,12 +43,12 @@ async def call_client(options: ModelOptions) -> AsyncIterator[httpx2.AsyncClient
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Load the certificates once: that takes longer than opening a connection."""
+    """Return the TLS context; cached, as loading certificates takes longer than connecting."""
     return httpx2.create_ssl_context()
 
 
 class UnreadableBody(httpx2.TransportError):
-    """The body of an answer is too large, or compressed in an unknown or broken way."""
+    """A response body is too large, or its compression is unknown or broken."""
 
 
 def body_error(error: BaseException | None) -> UnreadableBody | None:
@@ -59,16 +59,16 @@ def body_error(error: BaseException | None) -> UnreadableBody | None:
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Fails a request whose whole answer takes longer than *seconds*, or is too large.
+    """Fails a request whose whole response takes longer than *seconds*, or is too large.
 
-    The timeouts of httpx apply to single reads: a server that sends a byte a second never exceeds
-    them. The client requests no compression; if a server compresses anyway, the maximum applies to
-    the decompressed size.
+    Timeouts of httpx apply to single reads, and never end a response that trickles in. The client
+    requests no compression; if a server compresses anyway, the maximum applies to the decompressed
+    size.
     """
 
     def __init__(self, seconds: float) -> None:
         timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
-        super().__init__(timeout=timeout, verify=tls_context(), mounts=_DIRECT, limits=_KEPT)
+        super().__init__(timeout=timeout, verify=tls_context(), mounts=_DIRECT, limits=_LIMITS)
         self._seconds = seconds
 
     async def send(
@@ -96,7 +96,7 @@ class BoundedClient(httpx2.AsyncClient):
 
 @dataclass(frozen=True, slots=True)
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The decompressed bytes of an answer, within the limits of its client."""
+    """The decompressed bytes of a response, within the client's limits."""
 
     stream: httpx2.AsyncByteStream
     request: httpx2.Request
@@ -128,13 +128,13 @@ class _BoundedStream(httpx2.AsyncByteStream):
             return None
         if self.encoding not in _COMPRESSED:
             raise self._unreadable(
-                f"has the content-encoding {self.encoding!r:.80}, which was not requested: have "
-                "the server send it uncompressed"
+                f"has the content-encoding {self.encoding!r:.80}, which was not requested: turn off "
+                "compression on the server"
             )
-        return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate by their own headers
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)  # detects gzip or deflate by the header
 
     def _decode(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
-        """Yield a decompressed chunk in pieces, so that a small one cannot grow to gigabytes."""
+        """Yield a decompressed chunk in pieces, so that a small chunk cannot grow to gigabytes."""
         if decoder is None:
             yield chunk
             return

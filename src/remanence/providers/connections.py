@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Connections(AsyncExitStack):
-    """A client for each timeout, opened when it is first used. Belongs to one event loop."""
+    """A pool with one client per timeout, opened on first use. Belongs to one event loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class Connections(AsyncExitStack):
     def client(
         self, timeout_seconds: float, open_client: "Callable[[float], AsyncClient]"
     ) -> "AsyncClient":
-        """Return the client for a timeout; callers leave it open."""
+        """Return the client for a timeout; callers must not close it."""
         if timeout_seconds not in self._clients:
             client = self._clients[timeout_seconds] = open_client(timeout_seconds)
             self.push_async_callback(client.aclose)

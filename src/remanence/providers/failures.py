@@ -1,4 +1,4 @@
-"""The reasons of failed calls, and their texts without secrets."""
+"""Reasons and texts of failed calls, without secrets."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ERROR_STATUS: Final = 400
 SERVER_ERROR: Final = 500
 
 MAX_PAUSE_SECONDS: Final = 7 * 86_400.0
-"""A longer pause is read as this one; a header may hold any number."""
+"""The cap on pauses that providers ask for, as a header may have any number."""
 
 _STATUS_REASONS: Final = {
     401: "auth",
@@ -34,7 +34,7 @@ _STATUS_REASONS: Final = {
     529: "overloaded",
 }
 
-# Values of `type` or `code` in a provider's error that are more specific than the status.
+# Values of `type` or `code` in an error that are more specific than the HTTP status.
 _CODES: Final = {
     "api_error": "server",
     "authentication_error": "auth",
@@ -53,7 +53,7 @@ TRANSPORT: Final[tuple[tuple[type[Exception], str], ...]] = (
     (json.JSONDecodeError, "bad_answer"),
     (ValidationError, "bad_answer"),
 )
-"""The reasons of errors that come from below every provider's client."""
+"""Reasons for errors of the HTTP layer, which all providers' clients share."""
 
 _WORDS: Final = {
     "auth": "refused the key",
@@ -70,13 +70,13 @@ _WORDS: Final = {
     "too_long": "cannot take so long a request",
     "unknown_model": "is not known to its provider",
 }
-# For other reasons the provider's text is no help, and may repeat a key or an answer.
+# Only these quote the provider's text: others do not help, and may repeat a key or an answer.
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
-# The address helps only here; user and path are left out, as they may be secret.
+# The address only helps with these; user and path are left out, as they may be secret.
 _WITH_ADDRESS: Final = frozenset({"connection", "server", "timeout"})
 
-# Messages of servers that have no error code for a request that is too long.
+# Texts for an overlong request, from servers without an error code for it.
 _TOO_LONG: Final = re.compile(
     r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
     r"|too many (?:input )?tokens",
@@ -91,13 +91,13 @@ def to_model_error(
     *,
     timeout_seconds: float,
 ) -> ModelError:
-    """Return the `ModelError` of a failed call; *reasons* are those of its client's errors."""
+    """Return the `ModelError` for a failed call; *reasons* maps the client's errors."""
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
     status: object = getattr(error, "status_code", None)
     if not isinstance(status, int) or status < ERROR_STATUS:
-        status = None  # an error within a stream has the status of the stream, 200
+        status = None  # an error within a stream has the stream's status, 200
     quote = _provider_words(body)
     own = next(code for kind, code in reasons if isinstance(error, kind))
     reason = _code_reason(body) or own or _status_reason(status, quote)
@@ -115,12 +115,12 @@ def to_model_error(
 
 
 def unusable(reason: str, spec: ModelSpec) -> ModelError:
-    """Return the error of a call whose answer cannot be used."""
+    """Return the error for an unusable answer."""
     return ModelError(reason, f"{spec.name} {_WORDS[reason]}")
 
 
 def without_secrets(text: str, spec: ModelSpec) -> str:
-    """Redact keys of the environment, passwords of the URL, and strings that look like them."""
+    """Redact keys from the environment, passwords in the URL, and strings that look like keys."""
     secrets = {os.environ.get(spec.key_variable or "", "")}
     if spec.base_url:
         url = httpx2.URL(spec.base_url)
@@ -129,7 +129,7 @@ def without_secrets(text: str, spec: ModelSpec) -> str:
 
 
 def _status_reason(status: int | None, quote: str) -> str:
-    """Return the reason for an HTTP status; an error within a stream without a code has none."""
+    """Return the reason for an HTTP status, which an error within a stream does not have."""
     if status in _STATUS_REASONS:
         return _STATUS_REASONS[status]
     if status is None or status >= SERVER_ERROR:
@@ -138,7 +138,7 @@ def _status_reason(status: int | None, quote: str) -> str:
 
 
 def _levels(body: object) -> Iterator[object]:
-    """Yield the body of a provider's error, the error in it, and the text in that."""
+    """Yield a provider's error at each level of nesting."""
     yield body
     for _ in range(2):
         body = body.get("error") if isinstance(body, dict) else None
@@ -152,7 +152,7 @@ def _code_reason(body: object) -> str | None:
 
 
 def _provider_words(body: object) -> str:
-    """Return the message in the body of a provider's error, '' if there is none."""
+    """Return the message in a provider's error, '' if there is none."""
     for level in _levels(body):
         words = level.get("message") if isinstance(level, dict) else level
         if isinstance(words, str):
@@ -161,7 +161,7 @@ def _provider_words(body: object) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the pause that a provider asks for, given as seconds or as a date."""
+    """Return the seconds that a provider asks to wait, given as a number or a date."""
     seconds: object = getattr(error, "retry_after", None)
     if isinstance(seconds, int | float):
         return _at_most_a_week(seconds)

@@ -1,4 +1,4 @@
-"""Several models, tried in order; one that failed is skipped for a while."""
+"""A chain of models, tried in order; a failed model is skipped for a while."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -13,19 +13,19 @@ from remanence.providers.layer import AnswerT, Layer, Link, Pieces, RequestT, pi
 from remanence.types import Usage
 
 OF_THE_REQUEST: Final = frozenset({"bad_request", "refused", "too_long"})
-"""Failures due to the request itself: they start no cooldown."""
+"""Failures caused by the request itself, which start no cooldown."""
 
 _NO_COOLDOWN: Final = OF_THE_REQUEST | {DEFERRED}
 
 
 class FallbackModel(Layer[RequestT, AnswerT]):
-    """Asks the first model that is not cooling down after a failure; when it fails, the next.
+    """Calls the first model that is not cooling down after a failure, and on failure the next.
 
     A stream that has yielded text is not restarted with another model.
 
     Raises:
-        ModelError: the error of the last model called; `cooling` if none was called, with
-            `retry_after_seconds` until the first is available again.
+        ModelError: the error of the last model called; `cooling` if all are cooling down, with the
+            seconds until one is available in `retry_after_seconds`.
         InvalidArgument: the chain is empty.
     """
 
@@ -45,7 +45,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         self._cool_at: dict[int, datetime] = {}
 
     def wrap(self, wrap: Callable[[Link[RequestT, AnswerT]], Link[RequestT, AnswerT]]) -> Self:
-        """Return the chain with each model wrapped; the two share their cooldowns."""
+        """Return the chain with each model wrapped; both chains share the cooldowns."""
         chain = copy(self)
         chain._models = tuple(wrap(model) for model in self._models)
         return chain
@@ -78,6 +78,6 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         seconds = max(0.0, (first - self._clock.now()).total_seconds())
         return ModelError(
             "cooling",
-            f"every model of {self.name} failed lately; the next try is at {first:%H:%M:%S} UTC",
+            f"every model of {self.name} failed recently; the next attempt is at {first:%H:%M:%S} UTC",
             retry_after_seconds=seconds,
         )

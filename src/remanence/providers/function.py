@@ -16,7 +16,7 @@ from remanence.providers.requests import Tokens
 from remanence.tokens import count_tokens
 
 MAX_ANSWER_CHARACTERS = 8_000_000
-"""Today's models write at most half a million."""
+"""Far more than current models write, which is half a million at most."""
 
 
 _END: Final = object()
@@ -29,7 +29,7 @@ EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors] | Vector
 
 
 class FunctionModel(Layer[ModelRequest, ModelAnswer]):
-    """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
+    """Calls a function from a request to a text; tokens are estimated, and the cost is unknown."""
 
     def __init__(self, function: ModelFunction, *, clock: Clock, timeout_seconds: float) -> None:
         self.name = _name(function)
@@ -97,15 +97,15 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
         if characters > MAX_ANSWER_CHARACTERS:
             raise ModelError(
                 "bad_answer",
-                f"{self.name} returned {characters:,} characters, more than the "
-                f"{MAX_ANSWER_CHARACTERS:,} that an answer may have: return what the model wrote",
+                f"{self.name} returned {characters:,} characters, more than the limit of "
+                f"{MAX_ANSWER_CHARACTERS:,}: return only what the model wrote",
             )
 
 
 class FunctionEmbedder:
-    """Calls a function from texts to vectors; its name identifies its vectors.
+    """Calls a function from texts to vectors, whose name identifies the vectors.
 
-    One that is not async runs in a thread.
+    A sync function runs in a thread.
     """
 
     dimensions = None

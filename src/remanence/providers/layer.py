@@ -1,4 +1,4 @@
-"""Layers of a model's call: each wraps a model, whole calls and streamed ones alike."""
+"""Layers around a model's calls, both whole and streamed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
@@ -34,7 +34,7 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 AnswerCoT = TypeVar("AnswerCoT", bound=Answer, covariant=True)
 
 Pieces: TypeAlias = AsyncGenerator[str | Usage | AnswerT, None]
-"""Pieces of text, and last the answer. A usage in between is that of a call that is closed there."""
+"""Pieces of text, then the answer. A usage in between counts if the call is closed at that point."""
 
 
 class Link(Protocol[RequestContraT, AnswerCoT]):
@@ -47,7 +47,7 @@ class Link(Protocol[RequestContraT, AnswerCoT]):
 
 
 class Layer(ABC, Generic[RequestT, AnswerT]):
-    """A part of a model's call; `pieces` is the call, of which `complete` returns the answer."""
+    """A layer of a model's call, which `pieces` implements; `complete` returns only the answer."""
 
     name: str
 
@@ -65,7 +65,7 @@ class Layer(ABC, Generic[RequestT, AnswerT]):
 
 
 class Wrapper(Layer[RequestT, AnswerT]):
-    """A layer around one model, whose name it has."""
+    """A layer around one model, with its name."""
 
     def __init__(self, model: Link[RequestT, AnswerT]) -> None:
         self.name = model.name
@@ -75,10 +75,10 @@ class Wrapper(Layer[RequestT, AnswerT]):
 def pieces_of(
     model: Link[RequestT, AnswerT], request: RequestT, *, streaming: bool
 ) -> "aclosing[Pieces[AnswerT]]":
-    """Call a model for its pieces; a call that is not streamed has the answer alone."""
+    """Call a model for its pieces, which without streaming are only the answer."""
     if isinstance(model, Layer):
         return aclosing(model.pieces(request, streaming=streaming))
-    streamed: Any = model  # only chat models are streamed
+    streamed: Any = model  # only chat models can stream
     return aclosing(streamed.stream(request) if streaming else _answer(model, request))
 
 

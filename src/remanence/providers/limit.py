@@ -1,4 +1,4 @@
-"""Rate limits of a provider."""
+"""Rate limits of a provider, within this process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,8 +15,8 @@ from remanence.types import Usage
 class Bucket:
     """A token bucket that fills evenly, up to one minute's worth.
 
-    Units are taken at once, even below zero, and the wait lasts until the bucket is back at zero,
-    so waiting calls are served in order of arrival.
+    Units are taken at once, even below zero. The caller then waits until the bucket is back at zero,
+    so that calls are served in order of arrival.
     """
 
     def __init__(self, per_minute: float, now: datetime) -> None:
@@ -25,7 +25,7 @@ class Bucket:
         self._filled_at = now
 
     def take(self, units: float, now: datetime) -> float:
-        """Take *units* (no more than a minute's worth) and return the seconds to wait for them."""
+        """Take *units*, at most a minute's worth, and return the seconds to wait."""
         self._fill(now)
         self._units -= min(units, self._per_minute)
         return max(0.0, -self._units * 60 / self._per_minute)
@@ -43,7 +43,7 @@ class Bucket:
 
 
 class Limits:
-    """Limits on requests and tokens per minute and parallel calls, for all users of this object."""
+    """Limits on requests and tokens per minute and on parallel calls, shared by users of this object."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Limits:
 
     @asynccontextmanager
     async def slot(self, tokens: int) -> AsyncIterator[None]:
-        """Wait until one call of about *tokens* is within the limits, and count it as running."""
+        """Wait until a call of about *tokens* is within the limits, and count it as running."""
         async with self._parallel:
             now = self._clock.now()
             waits = [self._requests.take(1, now)] if self._requests else []

@@ -1,4 +1,4 @@
-"""Recording the usage of each call of a model, with or without an answer."""
+"""Recording the usage of each model call, with or without an answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ Record: TypeAlias = Callable[[RequestT, Usage], Awaitable[None]]
 
 
 class UnusableAnswer(ModelError):
-    """The model returned no usable answer, such as a refusal; `usage` is that of the call."""
+    """The model returned no usable answer, such as a refusal; `usage` is the call's usage."""
 
     def __init__(self, failure: ModelError, usage: Usage) -> None:
         pause = failure.retry_after_seconds
@@ -27,7 +27,7 @@ class UnusableAnswer(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a model that begins now."""
+    """A model call in progress."""
 
     model: str
     request: Request
@@ -50,9 +50,9 @@ class Call:
 
 
 class MeteredModel(Wrapper[RequestT, AnswerT]):
-    """Records the usage of each call, including one that failed or was not read to its end.
+    """Records the usage of each call, including failed and abandoned ones.
 
-    Such a call has the tokens of its error, or those that its stream reported before it ended.
+    The tokens of such a call come from its error, or from what its stream reported before the end.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
 
 
 def _failed_usage(call: Call, error: BaseException, known: Usage | None) -> Usage:
-    """Return the usage of a failed call; a stream that was not read to its end is cancelled."""
+    """Return the usage of a failed call; an abandoned stream counts as cancelled."""
     if isinstance(error, UnusableAnswer):
         return error.usage
     is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, through its own client; also for compatible servers."""
+"""OpenAI's Chat Completions, through the official client; also for compatible servers."""
 
 import os
 import re
@@ -26,10 +26,10 @@ from remanence.wire.openai import parse
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "no-key-needed"
-"""The client requires a key, even for a local server without one."""
+"""A placeholder key: the client requires one even for a local server."""
 
 _OPENAI_MODEL: Final = re.compile(r"(?:.*/)?(?:gpt|chatgpt|o\d)-")
-"""Models that also behind another server only take `max_completion_tokens`; many others ignore it."""
+"""Models that accept only `max_completion_tokens`, even behind other servers; others may ignore it."""
 
 _ENDINGS: Final[dict[str | None, Ending]] = {
     None: "broken_off",
@@ -98,7 +98,7 @@ class OpenAI:
             api_key=key,
             base_url=base_url,
             http_client=http,
-            max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
+            max_retries=0,  # we retry ourselves, so that each attempt is in the ledger
             timeout=self._options.call_seconds,
         )
 
@@ -123,7 +123,7 @@ class OpenAI:
 
 
 class ResponseParts:
-    """The pieces of a streamed answer, put together."""
+    """Assembles the pieces of a streamed answer."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -153,7 +153,7 @@ class ResponseParts:
         if choice.finish_reason is not None:
             ended = _ENDINGS.get(choice.finish_reason, "complete")
             self._ending = "refused" if self._ending == "refused" else ended
-        if choice.delta is None:  # some servers send the end of an answer without one
+        if choice.delta is None:  # some servers send none at the end
             return ""
         if choice.delta.refusal:
             self._ending = "refused"
@@ -166,7 +166,7 @@ class ResponseParts:
         return choice.delta.content or ""
 
     def _add_call(self, piece: ChoiceDeltaToolCall) -> None:
-        """Add a piece of a call; some servers give each call of an answer the same index, or none."""
+        """Add a piece of a call; some servers give all calls the same index, or none."""
         place = self._places.get(piece.index)
         if place is None or (piece.id and self._calls[place].id not in ("", piece.id)):
             place = self._places[piece.index] = len(self._calls)
@@ -181,7 +181,7 @@ class ResponseParts:
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """A tool call as read so far, with the fields that the client does not know."""
+    """A tool call as read so far, with fields that the client does not know."""
 
     id: str = ""
     name: str = ""
@@ -191,15 +191,15 @@ class _Call:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raise `OpenAIError` where an answer is not of the protocol: the client accepts any JSON."""
+    """Raise `OpenAIError` if an answer violates the protocol, as the client accepts any JSON."""
     try:
         yield
     except (AttributeError, InvalidMessage, LookupError, TypeError) as error:
-        raise openai.OpenAIError("the answer is not of the protocol") from error
+        raise openai.OpenAIError("the answer violates the protocol") from error
 
 
 def _address(spec: ModelSpec) -> tuple[str | None, str]:
-    """Return the base URL (None: the client's default) and key; only OpenAI itself needs a key."""
+    """Return the base URL (None: the client's default) and the key, which only OpenAI needs."""
     if spec.provider == "ollama":
         url = spec.base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
         return url, own_key(spec) or os.environ.get("OLLAMA_API_KEY") or NO_KEY
@@ -232,7 +232,7 @@ def _parse_response(completion: object) -> ProviderResponse:
 
 
 def _content(text: str, calls: Sequence[_Call], more: JsonObject) -> tuple[Part, ...]:
-    """Return the content of an answer; a call without an id, or with that of another, gets one."""
+    """Return the content of an answer; calls with a missing or duplicate id get a new one."""
     message: JsonObject = {**more, "role": "assistant", "content": text if text.strip() else None}
     given: list[JsonObject] = []
     for call in calls:

@@ -19,14 +19,17 @@ TIMEOUT_SECONDS = 120.0
 class ModelOptions:
     """Options of model calls: timeout, retries, limits and key.
 
-    A call that takes longer than `timeout_seconds` fails; None means the timeout of a memory's
-    observer (`Policy.observe_timeout_seconds`), elsewhere `TIMEOUT_SECONDS`. `attempts` includes
-    the first one. A chain skips a model for `cooldown_seconds` after it failed. Requests and tokens
-    per minute and `parallel` calls are limits for each provider. With `stream` the answer is
-    streamed, which some servers need for long answers. `key_variable` is the environment variable
-    of the key, by default that of the provider; in a chain only models of the first one's provider
-    get that key. `connections` are kept open between calls, and
-    closed by their owner; without them each call opens its own, except those of a memory.
+    Attributes:
+        timeout_seconds: the time limit of a call; by default `Policy.observe_timeout_seconds` for a
+            memory's observer, and `TIMEOUT_SECONDS` elsewhere.
+        attempts: the number of attempts, including the first.
+        cooldown_seconds: how long a chain skips a failed model.
+        requests_per_minute, tokens_per_minute, parallel: limits per provider.
+        stream: stream the answer, which some servers need for long answers.
+        key_variable: the environment variable of the key, by default the provider's; in a chain, only
+            models of the first one's provider get that key.
+        connections: a pool kept open between calls and closed by its owner; by default a memory has
+            its own, and any other call opens a new connection.
     """
 
     timeout_seconds: PositiveFloat | None = None
@@ -44,7 +47,7 @@ class ModelOptions:
         check_fields(self)
 
     def with_connections(self, connections: Connections) -> "ModelOptions":
-        """Return the options with *connections*, unless they have their own."""
+        """Return the options with *connections*, unless they already have some."""
         return self if self.connections else replace(self, connections=connections)
 
     @property

@@ -1,4 +1,4 @@
-"""Prompts in the forms of the adapters: of a context, and of a system text with a question."""
+"""Rendering of prompts for the adapters, from a context or from a request without tools."""
 
 import hashlib
 from typing import assert_never
@@ -13,14 +13,14 @@ from remanence.wire.turns import CACHE_CONTROL, OPENAI_BREAKPOINT
 
 
 def render_context(context: LivePrompt, form: Form, spec: ModelSpec) -> JsonObject:
-    """Render a context as a chat sends it to a model."""
+    """Render a context for a chat model."""
     if form == "anthropic":
         return context.to_anthropic()
     return context.to_openai(cache_breakpoints=takes_breakpoints(spec))
 
 
 def render_question(request: ModelRequest, form: Form, spec: ModelSpec) -> JsonObject:
-    """Render a request without tools; with `live` it follows that prompt as one more message."""
+    """Render a request without tools; with `live`, as one more message after that prompt."""
     if request.live is not None:
         prompt = render_context(request.live, form, spec)
         return _append(prompt, f"{request.stable}\n\n{request.prompt}", form)
@@ -53,9 +53,9 @@ def takes_breakpoints(spec: ModelSpec) -> bool:
 
 
 def _append(prompt: JsonObject, question: str, form: Form) -> JsonObject:
-    """Append a question of the user's.
+    """Append a user question.
 
-    Anthropic's turns must alternate, so that a turn of the user's at the end gets it.
+    Anthropic's turns must alternate, so the question is added to a user turn at the end.
     """
     messages = prompt["messages"]
     if form == "openai":

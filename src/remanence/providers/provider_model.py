@@ -1,4 +1,4 @@
-"""Models of a provider behind its adapter: errors become `ModelError`, and tokens `Usage`."""
+"""A provider's models behind its adapter: errors become `ModelError`, and tokens `Usage`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -34,7 +34,7 @@ _PROBLEMS: Final[dict[Ending, str]] = {
 
 
 class ProviderModel:
-    """Calls a model of a provider once, whole or streamed."""
+    """Calls a provider's model once, whole or streamed."""
 
     def __init__(
         self, adapter: Adapter, spec: ModelSpec, *, clock: Clock, options: ModelOptions
@@ -66,8 +66,8 @@ class ProviderModel:
         except self._failures as error:
             seconds = self._timeout_seconds
             failure = to_model_error(error, self.spec, self._reasons, timeout_seconds=seconds)
-        # Raised outside the handler, so that no traceback shows the provider's error: its text
-        # may repeat the key and the conversation.
+        # Raised outside the handler, so that no traceback shows the provider's error, whose text
+        # may repeat the key or the conversation.
         if failure is not None and streaming:
             raise UnusableAnswer(failure, self._usage(call, failure.reason, known))
         if failure is not None:
@@ -107,7 +107,7 @@ class ProviderModel:
 
 
 class ProviderEmbedder:
-    """Makes vectors by a provider's model; its name identifies them."""
+    """Makes vectors with a provider's model, whose name identifies them."""
 
     dimensions = None
 

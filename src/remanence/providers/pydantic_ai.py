@@ -1,4 +1,4 @@
-"""Models of the other providers, through pydantic-ai: text alone, without tools."""
+"""Models of all other providers, through pydantic-ai: text only, without tools."""
 
 import inspect
 import re
@@ -35,7 +35,7 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 
 
 class _Access(ABC):
-    """Access to a provider through pydantic-ai, whose own client it opens for each call."""
+    """Access to a provider through pydantic-ai, with a new client for each call."""
 
     reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
         (wire.ModelAuthenticationError, "auth"),
@@ -94,14 +94,14 @@ class _Access(ABC):
             if "api_key" not in parameters:
                 raise ModelError(
                     "auth",
-                    f"{spec.name} takes no key: leave {spec.key_variable} out of the "
-                    "settings, and use the variables of its provider",
+                    f"{spec.name} accepts no key from {spec.key_variable}: leave it out of the "
+                    "settings, and set the provider's own variables",
                 )
         return kind(**arguments)
 
 
 class PydanticAI(_Access):
-    """Calls a model with settings for short, repeatable answers, and without retries but ours."""
+    """Calls a model with settings for short, repeatable answers, without pydantic-ai's retries."""
 
     form: Final[Form] = "text"
 
@@ -144,7 +144,7 @@ class PydanticAIEmbeddings(_Access):
 
 
 def parse_response(response: ModelResponse, *, streamed: bool = False) -> ProviderResponse:
-    """Read the text blocks of a response; a stream without a finish reason was broken off."""
+    """Read the text blocks of a response; a stream without a finish reason is broken off."""
     ending = _ENDINGS.get(response.finish_reason, "cut_off")
     if streamed and "finish_reason" not in (response.provider_details or {}):
         ending = "broken_off"

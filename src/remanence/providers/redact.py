@@ -1,4 +1,4 @@
-"""Redaction of this process's keys and passwords in external texts."""
+"""Redaction of this process's keys and passwords from external texts."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _SHORTEST_SECRET: Final = 6
 
 
 def without_keys(text: str, secrets: Iterable[str] = ()) -> str:
-    """Redact *secrets*, keys of the environment, and strings that look like keys."""
+    """Redact *secrets*, keys from the environment, and strings that look like keys."""
     hidden = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     for secret in sorted(hidden.union(secrets), key=len, reverse=True):
         if len(secret) >= _SHORTEST_SECRET:

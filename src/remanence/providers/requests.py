@@ -1,4 +1,4 @@
-"""One call of a provider as plain values, and the protocol of the adapters that make it."""
+"""A provider call as plain values, and the protocols of adapters."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRequest:
-    """A request in the form of its adapter: `origin` with its prompt rendered.
+    """A request for an adapter: `origin` with its prompt rendered in the adapter's form.
 
     With `conclude` the model may not call its tools. `cache_key` routes requests with the same
     prefix to the same cache, and `settings` are further fields of the body. `estimate` counts the
@@ -42,7 +42,7 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of a call, as in `Usage`; `cost_usd` is the price if the provider reports it."""
+    """Tokens of a call, as in `Usage`; `cost_usd` is the cost if the provider reports it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -55,7 +55,7 @@ class Tokens:
 class ProviderResponse:
     """An answer before it is checked; `tokens` is None if the provider did not report them.
 
-    It is `broken_off` if its end is missing, and `unreadable` if none of it fits the protocol.
+    `ending` is `broken_off` if its end is missing, and `unreadable` if it does not fit the protocol.
     """
 
     content: tuple[Part, ...]
@@ -64,10 +64,10 @@ class ProviderResponse:
 
 
 class Access(Protocol):
-    """Access to a provider that lets the errors of its client through.
+    """Access to a provider, which raises the errors of its client unchanged.
 
-    `reasons` maps errors to codes of `ModelError`, specific ones first; None is the reason of the
-    HTTP status.
+    `reasons` maps those errors to codes of `ModelError`, specific ones first; None means the reason
+    for the HTTP status.
     """
 
     @property
@@ -79,7 +79,7 @@ class Access(Protocol):
 
 
 class Adapter(Access, Protocol):
-    """Calls the language models of one provider; `form` is the form of the prompts that it takes."""
+    """Calls the language models of one provider; `form` is the form of its prompts."""
 
     @property
     def form(self) -> Form: ...

@@ -16,8 +16,8 @@ class RetryingModel(Wrapper[RequestT, AnswerT]):
     """Retries a model with exponential backoff and jitter.
 
     A call is made at most `attempts` times, and a stream is not restarted once it has yielded text.
-    If the provider asks for a longer pause than `max_wait_seconds`, its error is raised at once: it
-    says when to call again.
+    If the provider asks for a longer pause than `max_wait_seconds`, its error is raised at once, with
+    the time to call again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Limits of a model's calls that all processes on a database share."""
+"""Rate limits of models, shared by all processes on a database."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _PAUSES: Final = frozenset({"overloaded", "rate_limit"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedLimit:
-    """The most calls and input tokens of each model in a minute, counted in the database."""
+    """Limits on calls and input tokens per minute and model, counted in the database."""
 
     calls: CallLimits
     clock: Clock
@@ -28,7 +28,7 @@ class SharedLimit:
     input_tokens_per_minute: int | None = None
 
     async def take(self, model: str, request: ModelRequest) -> CallPermit:
-        """Count a call of a model.
+        """Count a call of *model*.
 
         Raises:
             ModelError: `deferred`, with the time to wait; the call is not counted.
@@ -45,20 +45,20 @@ class SharedLimit:
         if permit.wait_until is not None:
             raise ModelError(
                 DEFERRED,
-                f"{model} is not called before {permit.wait_until:%H:%M:%S} UTC, for its limit or a "
-                "pause that its provider asked for",
+                f"{model} is not called before {permit.wait_until:%H:%M:%S} UTC, because of its rate "
+                "limit or a pause that its provider asked for",
                 retry_after_seconds=(permit.wait_until - now).total_seconds(),
             )
         return permit
 
     async def pause(self, model: str, seconds: float) -> None:
-        """Let no process call a model for some time, of at most a day."""
+        """Pause the calls of a model in all processes, for at most a day."""
         until = self.clock.now() + timedelta(seconds=min(seconds, MAX_ASKED_SECONDS))
         await self.calls.pause_calls(model, until=until)
 
 
 class PauseReport(Wrapper[RequestT, AnswerT]):
-    """Reports a pause that a model's provider asks for to all processes."""
+    """Shares pauses that a model's provider asks for with all processes."""
 
     def __init__(self, model: Link[RequestT, AnswerT], limit: SharedLimit) -> None:
         super().__init__(model)
@@ -76,7 +76,7 @@ class PauseReport(Wrapper[RequestT, AnswerT]):
 
 
 class SharedLimitModel(Wrapper[ModelRequest, ModelAnswer]):
-    """Calls a model within its limits, and reports a pause that its provider asks for."""
+    """Calls a model within its limits, and shares pauses that its provider asks for."""
 
     def __init__(self, model: Model, limit: SharedLimit) -> None:
         super().__init__(PauseReport(model, limit))

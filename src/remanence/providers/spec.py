@@ -12,10 +12,10 @@ from remanence.errors import ModelError
 
 
 class Provider(NamedTuple):
-    """A row of the providers: the module of the adapter that reaches it, and what it can do.
+    """A provider: the module of its adapter, and its abilities.
 
-    One that `takes_context` gets the context of a chat block by block, and may have tools; one that
-    `continues` reads its cache where an observer goes on from the prompt of a chat.
+    With `takes_context`, chats send the context block by block, and may have tools; with
+    `continues`, an observer that continues a chat's prompt reads it from the prompt cache.
     """
 
     adapter: str
@@ -39,7 +39,7 @@ _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model of a provider. `base_url` stays out of the repr: it may hold a password.
+    """A model of a provider. `base_url` stays out of the repr, as it may contain a password.
 
     `key_variable` is the environment variable of its key, None for the provider's default.
     """
@@ -55,7 +55,7 @@ class ModelSpec:
 
     @property
     def row(self) -> Provider:
-        """The row of its provider."""
+        """The entry of its provider."""
         return PROVIDERS.get(self.provider, _OTHERS)
 
 
@@ -63,7 +63,7 @@ def own_key(spec: ModelSpec) -> str | None:
     """Return the key in the model's own variable; None if it has no variable.
 
     Raises:
-        ModelError: `auth`; the variable is not set.
+        ModelError: `auth`: the variable is not set.
     """
     if spec.key_variable is None:
         return None
@@ -74,7 +74,7 @@ def own_key(spec: ModelSpec) -> str | None:
 
 
 def can_continue(name: str) -> bool:
-    """Return whether this model, or each of a chain, can continue a live prompt."""
+    """Return whether a model, or each model of a chain, can continue a live prompt."""
     providers = (link.partition(":")[0] for link in chain_links(name))
     return all(PROVIDERS.get(provider, _OTHERS).continues for provider in providers)
 
@@ -85,7 +85,7 @@ def split_names(text: str) -> list[str]:
 
 
 def first_provider(source: object) -> str | None:
-    """Return the provider of the first name in a chain, whose own key is only for that provider."""
+    """Return the provider of the first name in a chain; a `key_variable` applies only to it."""
     if isinstance(source, str):
         return parse_spec(split_names(source)[0]).provider
     if isinstance(source, Sequence):
@@ -97,13 +97,13 @@ def parse_spec(text: str) -> ModelSpec:
     """Read `provider:model` or `provider:model@base-url`.
 
     Raises:
-        ModelError: `unknown_model`; the text has neither form.
+        ModelError: `unknown_model`: the text has neither form.
     """
     # A model name may contain an `@` itself, as in `model@latest`.
     name, *urls = re.split(r"@(?=https?://)", text.strip(), maxsplit=1)
     base_url = urls[0] if urls else ""
     provider, _, model = name.partition(":")
-    is_list = "," in name or " " in base_url  # of names of which one has no provider
+    is_list = "," in name or " " in base_url  # names, one of which lacks its provider
     if not provider or not model or is_list or (urls and not is_http_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
     provider = provider.lower()

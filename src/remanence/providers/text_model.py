@@ -1,4 +1,4 @@
-"""A provider's model that answers with a text: of observers, reflectors and extractors."""
+"""A provider's model for observers, reflectors and extractors, which answers with a text."""
 
 import hashlib
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
         self._settings = repeatable_settings(model.spec, model.form)
 
     async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
-        """Yield the answer; before it, if `stream` is set, the usage of the call so far."""
+        """Yield the answer; if `stream` is set, first the usage so far."""
         if request.live is not None and not can_continue(self.name):
             raise ModelError(
                 "bad_request",
-                f"{self.name} cannot go on from a prompt: use observer_mode='separate'",
+                f"{self.name} cannot continue a prompt: use observer_mode='separate'",
             )
         call = self._model.pieces(self._render(request), streaming=streaming or self._stream)
         async with aclosing(call) as pieces:
@@ -71,7 +71,7 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
 
 
 def _cache_key(request: ModelRequest) -> str:
-    """Return the key of a chat if the request goes on from its prompt, else of the stable text."""
+    """Return the chat's cache key if the request continues its prompt, else one for `stable`."""
     if request.live is not None and request.conversation is not None:
         return cache_key(request.conversation)
     digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
@@ -79,7 +79,7 @@ def _cache_key(request: ModelRequest) -> str:
 
 
 def repeatable_settings(spec: ModelSpec, form: Form) -> JsonObject:
-    """Return the fields of a request to a model; none for an adapter that sets them itself."""
+    """Return request fields for repeatable answers; empty for an adapter that sets them itself."""
     if form == "text":
         return {}
     profile: Profile = infer_provider_class(spec.provider).model_profile(spec.model) or {}

@@ -1,4 +1,4 @@
-"""Every span, counter and log name of remanence, in the terms of OpenTelemetry."""
+"""All spans, counters and log messages of remanence, in OpenTelemetry's terms."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{chang
 
 
 def count_from_zero(*, omitted_reasons: Iterable[str]) -> None:
-    """Export counters before their first event, so that it is an increase."""
+    """Initialize counters to zero, so that the first event shows up as an increase."""
     for counter in (_appended, _lost, _remembered, _activated, _ledger_lost):
         counter.add(0)
     for reason in omitted_reasons:
@@ -52,7 +52,7 @@ def count_from_zero(*, omitted_reasons: Iterable[str]) -> None:
 
 
 def messages_appended(count: int) -> None:
-    """Count messages that are durable."""
+    """Count durably appended messages."""
     _appended.add(count)
 
 
@@ -65,31 +65,31 @@ def segment_committed(conversation_id: str, segment: Segment) -> None:
 
 
 def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
-    """Log that messages are observed in several steps where the policy asks for one."""
+    """Log that messages are observed in several steps, although the policy asks for one."""
     text = (
         "conversation %r has more to observe than one observation can read: messages %d..%d are "
-        "observed now, the next ones in another step"
+        "observed now, later ones in another step"
     )
     logger.info(text, conversation_id, first_seq, last_seq)
 
 
 def processes_broken(error: str) -> None:
-    """Log that the processes for computing ended; their requests are tried once more."""
+    """Log that observer processes died; their requests are retried once."""
     text = (
-        "processes for observing ended, and new ones start with the next request: %s If this repeats, "
-        "open the memory under `if __name__ == '__main__'`, and see if the machine has enough memory"
+        "observer processes died, and new ones start with the next request: %s If this repeats, open "
+        "the memory under `if __name__ == '__main__'`, and check that the machine has enough memory"
     )
     logger.warning(text, error)
 
 
 def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
-    """Count facts that were extracted from a conversation."""
+    """Count facts extracted from a conversation."""
     _remembered.add(facts)
     logger.debug("%r gave %d facts, which replaced %d", conversation_id, facts, replaced)
 
 
 def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:
-    """Count and log a failed step; *message* may repeat private text and is for debugging."""
+    """Count and log a failed step; *message* may quote private text, and is logged only at DEBUG."""
     _failed.add(1, {"step": step, "reason": reason})
     text = "%s of conversation %r failed (%s, %d in a row); messages stay raw"
     logger.warning(text, step, conversation_id, reason, failures)
@@ -97,9 +97,9 @@ def step_failed(step: str, conversation_id: str, reason: str, message: str, fail
 
 
 def embedding_failed(reason: str, message: str, failures: int) -> None:
-    """Count and log a failed call of the embedder; *message* is as for `step_failed`."""
+    """Count and log a failed embedder call; *message* is as for `step_failed`."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    text = "the embedder failed (%s, %d in a row); words alone are searched"
+    text = "the embedder failed (%s, %d in a row); only words are searched"
     logger.warning(text, reason, failures)
     logger.debug("the embedder failed with: %s", message)
 
@@ -107,14 +107,14 @@ def embedding_failed(reason: str, message: str, failures: int) -> None:
 def text_not_embedded(embedder: str, reason: str, message: str) -> None:
     """Count and log a text that the embedder refuses; *message* is as for `step_failed`."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    logger.warning("%s refuses a text (%s); words alone find it", embedder, reason)
+    logger.warning("%s refuses a text (%s); it is found only by its words", embedder, reason)
     logger.debug("%s refuses it with: %s", embedder, message[:200])
 
 
 def background_failed(
     name: str, reason: str, message: str, failures: int, *, retry_seconds: float
 ) -> None:
-    """Count and log a failure of work that belongs to no conversation."""
+    """Count and log a failure of work that does not belong to a conversation."""
     _failed.add(1, {"step": name, "reason": reason})
     text = "background work %r failed (%s, %d in a row): %s; it is tried again in %g s"
     logger.warning(text, name, reason, failures, message, retry_seconds)
@@ -128,12 +128,12 @@ def step_discarded(step: str, conversation_id: str) -> None:
 
 def lease_not_prolonged(conversation_id: str, message: str) -> None:
     """Log that another process may take over while this one still works."""
-    logger.warning("the lease of conversation %r was not prolonged: %s", conversation_id, message)
+    logger.warning("the lease of conversation %r was not renewed: %s", conversation_id, message)
 
 
 def turn_not_ended(conversation_id: str, message: str) -> None:
-    """Log that other processes have to wait until the lease of a turn runs out."""
-    logger.warning("the turn of conversation %r was not given up: %s", conversation_id, message)
+    """Log that other processes must wait until the lease of a turn expires."""
+    logger.warning("the turn of conversation %r was not released: %s", conversation_id, message)
 
 
 def model_called(usage: Usage) -> None:
@@ -153,7 +153,7 @@ def model_called(usage: Usage) -> None:
 
 
 def rows_pruned(pruned: Pruned) -> None:
-    """Log that rows were deleted as no rule of retention keeps them."""
+    """Log that retention deleted rows."""
     text = "retention deleted %d replaced segments, %d log entries, %d model calls, %d vectors"
     logger.info(text, *pruned)
 
@@ -165,7 +165,7 @@ def model_priced(usage: Usage) -> None:
 
 
 def usage_lost(calls: int, message: str) -> None:
-    """Count and log model calls that the ledger could not take."""
+    """Count and log model calls that could not be written to the ledger."""
     _ledger_lost.add(calls)
     logger.warning("%d model calls are missing in the ledger: %s", calls, message)
 
@@ -179,7 +179,7 @@ def budget_reached(state: BudgetState, subject: str) -> None:
 
 
 def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:
-    """Count and log a step that was left out on purpose; *message* is as for `step_failed`."""
+    """Count and log a step that was skipped on purpose; *message* is as for `step_failed`."""
     _skipped.add(1, {"step": step, "reason": reason})
     text = "%s of conversation %r was skipped (%s); messages stay raw"
     logger.info(text, step, conversation_id, reason)
@@ -206,7 +206,7 @@ def count_activation(conversation_id: str, active_seq: int) -> None:
 def context_built(
     state: MemoryState, context: object, *, tokens: int, omitted: Mapping[str, int]
 ) -> None:
-    """Record the size of a context and its omitted messages by reason; hand it to the listeners."""
+    """Record a context's size and omitted messages by reason, and notify listeners."""
     _context_tokens.record(tokens)
     for reason, messages in omitted.items():
         _omitted.add(messages, {"reason": reason})
@@ -227,7 +227,7 @@ def context_listener(listener: ContextListener) -> Iterator[None]:
 def chat_called(
     conversation_id: str, usage: Usage, *, estimated_tokens: int, prefix_changed: bool
 ) -> None:
-    """Count and log the tokens of a chat's model call, and a change of its cached prefix."""
+    """Count and log the tokens of a chat's model call, and whether its cached prefix changed."""
     kinds = _tokens(usage, cache_write="cache_creation")
     for kind, tokens in kinds.items():
         _chat_tokens.add(tokens, {"kind": kind, "model": usage.model})
@@ -244,30 +244,30 @@ def chat_called(
 
 
 def chat_failed(conversation_id: str, model: str, reason: str) -> None:
-    """Count and log a chat's model call that gave no answer."""
+    """Count and log a chat's failed model call."""
     _chat_failures.add(1, {"model": model, "reason": reason})
     logger.warning("chat call of conversation %r to %s failed: %s", conversation_id, model, reason)
 
 
 def tool_failed(name: str, error_type: str) -> None:
-    """Count and log a tool whose handler raised; its text may be private and is left out."""
+    """Count and log a tool whose handler raised, without the error text, which may be private."""
     _tool_failures.add(1, {"tool": name})
     logger.warning("tool %r failed with %s; the model was told", name, error_type)
 
 
 def proxy_requested(memory: Literal["on", "off"], reason: str) -> None:
-    """Count a turn that a proxy sends on, with its memory or, for a reason, without."""
+    """Count a turn that a proxy forwards, with memory or without, and the reason for the latter."""
     _proxied.add(1, {"memory": memory, "reason": reason})
 
 
 def proxy_without_memory(reason: str, message: str) -> None:
-    """Log that a proxy sends turns on without their memory."""
-    text = "a request of a proxy goes on without memory, and its turn is not kept (%s)%s"
+    """Log that a proxy forwards turns without memory."""
+    text = "a proxied request was forwarded without memory, and its turn is not stored (%s)%s"
     logger.warning(text, reason, f": {message}" if message else "")
 
 
 def _tokens(usage: Usage, *, cache_write: str) -> dict[str, int]:
-    """Return the tokens of a call by their kind."""
+    """Return the tokens of a call by kind."""
     return {
         "input": usage.input_tokens,
         "output": usage.output_tokens,

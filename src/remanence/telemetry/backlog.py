@@ -1,4 +1,4 @@
-"""Gauges of the work that is due, as it was last read from the store."""
+"""Gauges of the due work, as last read from the store."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,13 +10,13 @@ from remanence.errors import StoreError
 from remanence.types import Backlog
 
 STORE_SECONDS: Final = 5.0
-"""Seconds within which the store has to answer."""
+"""Seconds within which the store must answer."""
 
 _latest: Backlog | None = None
 
 
 async def refresh_backlog(read: Callable[[], Awaitable[Backlog]]) -> None:
-    """Set the gauges; they are left out while the store cannot be read."""
+    """Set the gauges, which are not exported while the store cannot be read."""
     global _latest  # noqa: PLW0603 - gauges belong to the process, as all instruments do
     try:
         async with asyncio.timeout(STORE_SECONDS):

@@ -1,4 +1,4 @@
-"""Log records with the id of the request that they belong to, as text or as JSON."""
+"""Log records with the id of their request, as text or JSON."""
 
 import json
 import logging
@@ -22,12 +22,12 @@ def request_id(name: str) -> Iterator[None]:
 
 
 def current_request() -> str:
-    """Return the id of the request that is handled, or `-`."""
+    """Return the id of the current request, or `-`."""
     return _request.get()
 
 
 class RequestNames(logging.Filter):
-    """Adds the id of the request to each log record, as `request`."""
+    """Adds the id of the current request to each log record, as `request`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request = current_request()

@@ -20,10 +20,10 @@ _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST"
 
 @dataclass(slots=True)
 class Request:
-    """A request that is handled: its id, and its answer as far as it is known.
+    """A request being handled: its id, and what is known of its response.
 
-    `route` is the template of its path, empty where none matched; `status` 0 means that the client
-    left before an answer.
+    `route` is the path template, empty if no route matched; `status` 0 means that the client
+    disconnected before a response.
     """
 
     id: str
@@ -35,12 +35,12 @@ class Request:
 
     @property
     def known_method(self) -> str:
-        """The method; `_OTHER` for one that HTTP does not know."""
+        """The method, or `_OTHER` if it is not a standard one."""
         return self.method if self.method in _METHODS else "_OTHER"
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """The attributes of its span; not its path and query, which may name a user."""
+        """The attributes of its span, without path and query, which may name a user."""
         attributes: dict[str, str | int] = {
             "http.request.method": self.known_method,
             "remanence.request.id": self.id,
@@ -54,9 +54,9 @@ class Request:
 
 @contextmanager
 def handle(request: Request) -> Iterator[None]:
-    """Span a request as part of its client's trace, and log it at the end.
+    """Trace a request as part of its client's trace, and log it at the end.
 
-    Log records of the block have its id.
+    Log records in the block have its id.
     """
     started = time.perf_counter()
     is_traced = trace.get_current_span().get_span_context().is_valid  # by the host program
@@ -68,7 +68,9 @@ def handle(request: Request) -> Iterator[None]:
         try:
             yield
         except Exception:
-            request.status = request.status or 500  # which Starlette answers further out
+            request.status = (
+                request.status or 500
+            )  # Starlette's outermost middleware responds with 500
             raise
         finally:
             span.update_name(f"{request.known_method} {request.route}".rstrip())
@@ -80,7 +82,7 @@ def handle(request: Request) -> Iterator[None]:
 
 def _log(request: Request, seconds: float) -> None:
     level = logging.ERROR if request.status >= 500 else logging.INFO
-    if request.status == 503:  # an answer for now or by choice, such as that of /readyz
+    if request.status == 503:  # temporary or intended, such as from /readyz
         level = logging.WARNING
     answer = str(request.status) if request.status else "left by the client"
     path = ascii(request.path)[1:-1]

@@ -1,4 +1,4 @@
-"""Spans of background steps and model calls; without texts of messages or errors."""
+"""Spans of background steps and model calls, without texts of messages or errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from remanence.types import ConversationRef, Purpose, Usage
 BUCKETS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 
 _PROVIDERS: Final = {"bedrock": "aws.bedrock", "google": "gcp.gemini", "mistral": "mistral_ai"}
-"""Names of providers that the semantic conventions know under another one."""
+"""Providers that have another name in the semantic conventions."""
 
 _CHAT: Final = {"gen_ai.operation.name": "chat"}
 
@@ -30,7 +30,7 @@ _duration = _meter.create_histogram(
 
 
 def model_attributes(model: str) -> dict[str, str]:
-    """Return provider and name of a model, as the semantic conventions call them."""
+    """Return the provider and name of a model as attributes of the semantic conventions."""
     provider, colon, name = model.partition(":")
     return {
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider) if colon else "_OTHER",
@@ -39,7 +39,7 @@ def model_attributes(model: str) -> dict[str, str]:
 
 
 class Cause(NamedTuple):
-    """The request that made work due: its id, and its span."""
+    """The request that caused work: its id and span."""
 
     request: str
     span: SpanContext
@@ -49,14 +49,14 @@ _cause: ContextVar[Cause | None] = ContextVar("remanence_cause", default=None)
 
 
 def current_cause() -> Cause | None:
-    """Return the request that runs now, as the cause of work that is done later."""
+    """Return the current request, as the cause of later work."""
     cause = Cause(current_request(), trace.get_current_span().get_span_context())
     return cause if cause.span.is_valid or cause.request != "-" else None
 
 
 @contextmanager
 def caused_by(cause: Cause | None) -> Iterator[None]:
-    """Link steps of the block to a request, and add its id to their log records."""
+    """Link the spans of steps in the block to a request, and add its id to their log records."""
     if cause is None:
         yield
         return
@@ -70,7 +70,7 @@ def caused_by(cause: Cause | None) -> Iterator[None]:
 
 @contextmanager
 def current_span(name: str, **options: Any) -> Iterator[Span]:  # passed on as they are
-    """Span a block; of an error it has the reason or the type, as the text may be private."""
+    """Trace a block; errors are recorded by reason or type only, as their text may be private."""
     with _tracer.start_as_current_span(
         name, record_exception=False, set_status_on_exception=False, **options
     ) as span:
@@ -84,7 +84,7 @@ def current_span(name: str, **options: Any) -> Iterator[Span]:  # passed on as t
 
 @contextmanager
 def step_span(step: str, conversation_id: str) -> Iterator[None]:
-    """Span one background step, as a trace of its own that links to the request behind it."""
+    """Trace a background step as a separate trace, linked to the request that caused it."""
     cause = _cause.get()
     links = [Link(cause.span)] if cause is not None and cause.span.is_valid else []
     context = None if cause is None else Context()
@@ -94,7 +94,7 @@ def step_span(step: str, conversation_id: str) -> Iterator[None]:
 
 
 def begin_call(model: str, purpose: Purpose, conversation: ConversationRef | None) -> Span:
-    """Begin the span of a model call; it ends with `end_call`."""
+    """Begin the span of a model call, which `end_call` ends."""
     attributes = {**_CHAT, **model_attributes(model), "remanence.purpose": purpose}
     if conversation is not None:
         attributes["gen_ai.conversation.id"] = conversation.id

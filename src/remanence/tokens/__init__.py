@@ -1,4 +1,4 @@
-"""Token counts: estimates per tokenizer family, exact if a vocabulary is installed."""
+"""Token counts: estimates by tokenizer family, or exact if a vocabulary is installed."""
 
 from remanence.tokens.choice import count_tokens, counter_for
 from remanence.tokens.counter import TokenCounter

@@ -1,4 +1,4 @@
-"""Choice of a counter by model or by name."""
+"""Choice of a token counter by model or by name."""
 
 import math
 import re
@@ -29,7 +29,7 @@ _CJK = (
 def count_tokens(
     text_or_message: str | Message | Sequence[Message], *, model: str = DEFAULT_MODEL
 ) -> int:
-    """Count the tokens of a text, or of messages with their frames, for `model`."""
+    """Count the tokens of a text, or of messages including their framing, for `model`."""
     require_text(model=model)
     counter = counter_for(model)
     if isinstance(text_or_message, str):
@@ -43,9 +43,9 @@ def count_tokens(
 def counter_for(model: str) -> TokenCounter:
     """Return the best available counter for `model`, the provider's name of a model.
 
-    It is exact if tiktoken and the vocabulary are on this machine, else an estimate; nothing is
-    ever downloaded. Also accepts the name of a counter: the family of an estimate, such as
-    `claude`, or the rule `flat`, `cjk` or `split`.
+    It is exact if tiktoken and the vocabulary are on this machine, otherwise an estimate; nothing is
+    downloaded. *model* may also be the name of a counter: a tokenizer family such as `claude`, or a
+    rule: `flat`, `cjk` or `split`.
     """
     family = look_up(model).tokenizer
     counter = _COUNTERS.get(model)
@@ -53,13 +53,13 @@ def counter_for(model: str) -> TokenCounter:
 
 
 def _characters(per_token: float) -> TextCount:
-    """Return a rule that counts characters, rounded up, in place of a tokenizer."""
+    """Return a rule that counts tokens by characters, rounded up."""
     return lambda text: math.ceil(len(text) / per_token)
 
 
 def _cjk(text: str) -> int:
-    """Count a token per four characters, or two of CJK, with each run rounded up."""
-    runs = re.split(f"({_CJK})", text)  # every second one is CJK
+    """Count one token per four characters, or per two CJK characters, rounding up each run."""
+    runs = re.split(f"({_CJK})", text)  # every second run is CJK
     return sum(math.ceil(len(run) / (2 if place % 2 else 4)) for place, run in enumerate(runs))
 
 
@@ -85,6 +85,6 @@ _RULES = (
         name="split", text=_characters(3.5), result_text=_characters(3), frame=Frame(message=0)
     ),
 )
-"""Rules in place of a tokenizer, by the names that the presets use."""
+"""Simple counting rules, by the names that the presets use."""
 
 _COUNTERS = {counter.name: counter for counter in (*map(_estimating, FAMILIES), *_RULES)}

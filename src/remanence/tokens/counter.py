@@ -1,4 +1,4 @@
-"""Token counts of messages, part by part, on top of a text count."""
+"""Token counts of messages, part by part, based on a text counter."""
 
 import json
 import re
@@ -35,8 +35,8 @@ class Frame:
 class TokenCounter:
     """Counts tokens of texts and messages; pure, and never raises for any text or part.
 
-    `text` counts the tokens of a text, 0 if it is empty; texts of tool results are counted by
-    `result_text`, if it is set.
+    `text` counts the tokens of a text, 0 if it is empty; `result_text`, if set, counts the texts of
+    tool results.
     """
 
     name: str
@@ -46,7 +46,7 @@ class TokenCounter:
     image: ImageCount = claude_image
 
     def message(self, message: Message) -> int:
-        """Count the tokens that `message` adds to a request, its frame included."""
+        """Count the tokens that `message` adds to a request, including its framing."""
         name = self.text(message.name) if message.name else 0
         parts = (self._part(part, self.text) for part in message.content)
         return self.frame.message + name + sum(parts)
@@ -71,7 +71,7 @@ class TokenCounter:
 
 
 def _leaf_texts(raw: str) -> Iterator[str]:
-    """Yield the texts in a part of unknown type, without keys, `type` values and base64 data."""
+    """Yield the strings in a part of unknown type, except keys, `type` values and base64 data."""
     try:
         pending: list[Any] = [json.loads(raw)]  # any JSON
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Token estimates of a text from the weights of its features."""
+"""Token estimates from weighted features of a text."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,15 +12,15 @@ from remanence.tokens.pieces import cutter
 
 TextCount: TypeAlias = Callable[[str], int]
 Weights: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Tokens by kind of feature and detail; the detail `*` covers all that are not listed."""
+"""Tokens by feature kind and detail; the detail `*` applies to details that are not listed."""
 
 OTHERS = "*"
-"""The detail that covers all that a table does not list."""
+"""The detail for everything that a table does not list."""
 
 _MIN_PER_PIECE = 0.1
 _MAX_PER_BYTE = 0.75  # the rate of text without any pattern
 _MAX_CACHED = 100_000
-_TEXT_STEP = 1 << 14  # a pattern blocks the interpreter while it splits one
+_TEXT_STEP = 1 << 14  # bounds how long a regex holds the GIL
 
 
 class PieceTokens(dict[str, float]):

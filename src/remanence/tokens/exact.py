@@ -1,4 +1,4 @@
-"""Exact counts by tiktoken, from vocabularies in its cache: nothing is ever downloaded."""
+"""Exact counts with tiktoken, from vocabularies in its cache; nothing is downloaded."""
 
 import hashlib
 import importlib
@@ -48,7 +48,7 @@ def is_at_hand(family: Family) -> bool:
 
 @cache
 def _is_whole(path: Path, sha256: str) -> bool:
-    # tiktoken deletes a file that fails this check and downloads it again.
+    # tiktoken would delete a file that fails this check, and download it again.
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:
@@ -57,7 +57,7 @@ def _is_whole(path: Path, sha256: str) -> bool:
 
 @cache
 def exact_count(family: Family) -> TextCount:
-    """Return a counter by tiktoken that reads names of special tokens as plain text."""
+    """Return a counter that uses tiktoken, and treats special tokens as plain text."""
     encoding = importlib.import_module("tiktoken").get_encoding(f"{family}_base")
 
     def count(text: str) -> int:

@@ -1,8 +1,7 @@
 """Features of a piece that predict its tokens: its class, its length, and adjacent letters.
 
-A feature is a kind, a detail of that kind, and the number of occurrences; a table of weights has a
-number for each kind and detail. The fitting tool and the estimator share this module: a change
-here requires a new fit.
+A feature is a kind, a detail and the number of occurrences; the table has a weight for each kind and
+detail. The fitting tool and the estimator share this module, so a change here requires a new fit.
 """
 
 from collections import Counter
@@ -18,7 +17,7 @@ _CJK = frozenset({"han", "hiragana", "katakana", "hangul"})
 
 
 def features(piece: str) -> Iterator[Feature]:
-    """Return the features of a piece; its tokens are the sum of their weights times occurrences."""
+    """Return the features of a piece; its tokens are the sum of weight times occurrences."""
     last = piece[-1]
     if _is_letter(last):
         return _word(piece)

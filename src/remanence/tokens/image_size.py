@@ -1,4 +1,4 @@
-"""The size of an image, read from the first bytes of the file."""
+"""Image sizes, read from the first bytes of a file."""
 
 import base64
 import struct

@@ -38,7 +38,7 @@ _TEXT_TYPE = re.compile(
 
 
 def claude_image(image: ImagePart) -> int:
-    """Count a token per 750 pixels, scaled to edges of at most 1568; 1600 at most or if unknown."""
+    """Count a token per 750 pixels after scaling edges to 1568; at most 1600, also if unknown."""
     size = _size(image)
     if size is None:
         return _CLAUDE_IMAGE_TOKENS
@@ -47,7 +47,7 @@ def claude_image(image: ImagePart) -> int:
 
 
 def openai_image(image: ImagePart) -> int:
-    """Count 85 tokens and 170 per tile of 512 pixels after OpenAI's high-detail scaling."""
+    """Count 85 tokens, plus 170 per tile of 512 pixels after OpenAI's high-detail scaling."""
     size = _size(image)
     if size is None:
         return _OPENAI_IMAGE_TOKENS
@@ -58,7 +58,7 @@ def openai_image(image: ImagePart) -> int:
 
 
 def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount) -> int:
-    """Count text files as text, a PDF per page as text and image, other files by their size."""
+    """Count text files as text, PDFs by page (text and image), and other files by size."""
     media_type, data = _inline(file.media_type, file.data, file.url)
     if media_type.startswith("image/"):
         return image(ImagePart(media_type=media_type, data=data))

@@ -1,8 +1,8 @@
-"""Split of text into the pieces whose tokens are estimated one by one.
+"""Splitting text into pieces, whose tokens are estimated one by one.
 
-The pieces follow common pre-tokenizers: a word includes the sign or space before it, also the last
-character of longer white space; digits and runs of signs are separate. Each piece has a bounded
-length, so that the time for a text is linear in its length.
+The pieces follow common pre-tokenizers: a word includes the sign or space before it, or the last
+character of longer white space; digits and runs of signs are separate. The length of a piece is
+bounded, so that a text is split in linear time.
 """
 
 import re
@@ -43,7 +43,7 @@ _PIECES = (
 
 @cache
 def cutter() -> Callable[[str], list[str]]:
-    """Return a function that splits a text into pieces; joined, they are the text again."""
+    """Return a function that splits a text into pieces, which joined are the text again."""
     return re.compile("|".join(_PIECES), re.DOTALL).findall
 
 
@@ -57,5 +57,5 @@ _STARTS = [int(start, 16) for start, _ in _SCRIPTS]
 
 
 def script_of(character: str) -> str:
-    """Return the script of `character`, coarsely."""
+    """Return the coarse script of `character`."""
     return _SCRIPTS[bisect_right(_STARTS, ord(character)) - 1][1]
