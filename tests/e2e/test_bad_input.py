@@ -55,9 +55,9 @@ BAD_PARTS: dict[str, tuple[Any, str]] = {
     "number as text": (other('{"type": "text", "text": 0}', "anthropic"), "needs text, a string"),
     "text that is a number": (Message.user(0), "TextPart.text 0 is of the wrong type"),  # type: ignore[arg-type] # the case
     "very long number": (Message.user(10**5_000), "TextPart.text of type int is of the wrong type"),  # type: ignore[arg-type] # the case
-    "deep part": (other('{"type": "a", "b": ' + "[" * 999 + "]" * 999 + "}"), "nests deeper"),
-    "NaN in a part": (other('{"type": "a", "b": NaN}'), "NaN is not a number of JSON"),
-    "infinite number": (other('{"type": "a", "b": 1e999}'), "1e999 is not a number of JSON"),
+    "deep part": (other('{"type": "a", "b": ' + "[" * 999 + "]" * 999 + "}"), "is nested deeper"),
+    "NaN in a part": (other('{"type": "a", "b": NaN}'), "NaN is not a JSON number"),
+    "infinite number": (other('{"type": "a", "b": 1e999}'), "1e999 is not a JSON number"),
     "escaped surrogate": (other('{"type": "a", "b": "\\ud800"}'), "surrogates not allowed"),
     "unknown dialect": (other('{"type": "a"}', "klingon"), "dialect 'klingon' is unknown"),
     "empty image": (Message(role="user", content=(ImagePart(),)), "the image is empty"),

@@ -150,7 +150,7 @@ async def test_days_that_lie_in_the_directory_itself_are_named(
 ) -> None:
     (tmp_path / "2027-01-02.md").write_text("- the launch moved\n")
     async with opened(tmp_path, FixedClock(MONDAY), workers=1) as memory:
-        with pytest.raises(InvalidPolicy, match=r"holds 2027-01-02.md.*default/ana"):
+        with pytest.raises(InvalidPolicy, match=r"has 2027-01-02.md.*default/ana"):
             await memory.consolidate()
         async with asyncio.timeout(60):
             while "2027-01-02.md" not in caplog.text:  # noqa: ASYNC110 - a log has no event

@@ -99,7 +99,7 @@ def test_a_source_of_anthropics_without_a_name_here_comes_back_as_it_was(kind: s
                 "tool_use_id": "a",
                 "content": [{"type": "tool_use", "id": "b", "name": "f", "input": {}}],
             },
-            "holds a tool call or result",
+            "contains a tool call or result",
         ),
         (
             {

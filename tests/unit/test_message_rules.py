@@ -35,7 +35,7 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
         (message(HELLO, role="pirate"), "role 'pirate' is unknown: use one of"),
         (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
         (message(HELLO, name=7), "Message.name 7 is of the wrong type: use a text or None"),
-        (message(ImagePart(url="https://x.test", width=-1)), "-1 pixels of an image"),
+        (message(ImagePart(url="https://x.test", width=-1)), "a size of -1 pixels"),
         (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple, each of TextPart"),  # type: ignore[arg-type]
         (message(TextPart(text="a", extra="b")), "use Extra or None"),  # type: ignore[arg-type]
         (

@@ -8,10 +8,10 @@ import pytest
 
 from remanence.recall.passages import (
     PASSAGE_CHARACTERS,
+    distinctive_words,
     question_of,
     quotes,
     render_quotes,
-    telling_words,
 )
 from remanence.types import Hit
 
@@ -71,7 +71,7 @@ def test_a_passage_goes_on_behind_an_abbreviation(said: str) -> None:
     after = " And then we talked about still other things for a long while." * 8
 
     (quote,) = quotes(
-        [numbered(1, f"{before}{said}{after}")], telling_words("Which locker is mine?")
+        [numbered(1, f"{before}{said}{after}")], distinctive_words("Which locker is mine?")
     )
 
     assert "417" in quote.core
@@ -107,7 +107,7 @@ def test_the_passage_with_the_rarer_words_comes_first() -> None:
     ]
     rare = numbered(20, "The meeting with Ottoline takes place at four.")
 
-    found = quotes([*common, rare], telling_words("When is the meeting with Ottoline?"))
+    found = quotes([*common, rare], distinctive_words("When is the meeting with Ottoline?"))
 
     assert found[0].hit.first_seq == 20
 
@@ -116,7 +116,9 @@ def test_what_holds_little_of_a_question_is_no_answer() -> None:
     other = numbered(1, "The ferry leaves at noon.")
     asked = numbered(2, "Ottoline paid 40 euros for the ferry ticket to Naxos.")
 
-    found = quotes([other, asked], telling_words("What did Ottoline pay for the ticket to Naxos?"))
+    found = quotes(
+        [other, asked], distinctive_words("What did Ottoline pay for the ticket to Naxos?")
+    )
 
     assert [quote.hit.first_seq for quote in found] == [2]
 
@@ -131,4 +133,4 @@ def test_what_holds_little_of_a_question_is_no_answer() -> None:
     ],
 )
 def test_words_that_an_answer_need_not_have_are_not_looked_for(question: str, words: str) -> None:
-    assert telling_words(question) == words
+    assert distinctive_words(question) == words

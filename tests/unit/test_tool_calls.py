@@ -27,7 +27,7 @@ def result_of(message: Message) -> tuple[str, bool]:
         ("look", "{}", "KeyError: 'at'", True),
         ("look", "", "KeyError: 'at'", True),
         ("look", "{at: 9}", "the arguments are not JSON: Expecting property name", True),
-        ("look", "[" * 100_000, "the arguments are not JSON: it nests deeper", True),
+        ("look", "[" * 100_000, "the arguments are not JSON: it is nested deeper", True),
         ("look", "[9]", "the arguments are '[9]': pass a JSON object", True),
         ("find", "{}", "there is no tool 'find'; known tools: look", True),
     ],

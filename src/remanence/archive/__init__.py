@@ -1,1 +1,1 @@
-"""Daily notes, and blocks as JSON Lines with their import and export."""
+"""Daily notes, and import and export of blocks as JSON Lines."""

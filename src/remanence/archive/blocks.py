@@ -1,8 +1,8 @@
-"""Observation blocks as JSON Lines: a file for each session, append-only, one block a line.
+"""Observation blocks as JSON Lines: an append-only file per session, one block per line.
 
-The shape is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdAt", "tier",
+The format is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdAt", "tier",
 "observations", "sourceMessageRange": [from, to], "estimatedTokens"}`. A range counts messages from
-0 and ends before `to`.
+0 and excludes `to`.
 """
 
 import dataclasses
@@ -35,10 +35,10 @@ KEEP_LAST = 200
 CROSS_SESSION = "cross-session"
 
 _WRITING = threading.Lock()
-"""Makes the writes of this process one at a time.
+"""Serialises the writes of this process, in which several stores may use one directory.
 
-Otherwise a file could be written back without blocks that another task appended meanwhile, or with
-blocks that it deleted. Several stores may be of one directory.
+Otherwise a file could be rewritten without blocks that another task appended meanwhile, or with
+blocks that it deleted.
 """
 
 
@@ -56,7 +56,7 @@ class Block:
 
 
 _KEYS = {field.name: to_camel(field.name) for field in dataclasses.fields(Block)}
-"""The fields of a block with their names in a file."""
+"""The fields of a block, with their names in a file."""
 
 
 class LoadedBlocks(NamedTuple):
@@ -69,11 +69,11 @@ class LoadedBlocks(NamedTuple):
 class BlockStore:
     """Blocks in a directory that only its owner can read.
 
-    Safe for concurrent tasks and threads. Other processes may append at the same time, but not
-    while one of them prunes the same session.
+    Safe for concurrent tasks and threads. Other processes may append at the same time, unless one of
+    them prunes the same session.
 
     Raises:
-        StoreUnavailable: a file cannot be read or written; it is unchanged.
+        StoreUnavailable: a file cannot be read or written; it is left unchanged.
     """
 
     def __init__(self, directory: str | Path = DIRECTORY, *, keep_last: int = KEEP_LAST) -> None:
@@ -117,18 +117,16 @@ class BlockStore:
 
     @in_thread
     def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
-        """Load the blocks of the cross-session tier: the newest *limit*, or all."""
+        """Load the newest *limit* blocks of the cross-session tier, by default all."""
         loaded = _load(self._cross_session_file)
         start = 0 if limit is None else max(0, len(loaded.blocks) - limit)
         return LoadedBlocks(loaded.blocks[start:], loaded.malformed)
 
     @in_thread
     def prune(self, session_id: str, keep_last: int | None = None) -> int:
-        """Delete all but the newest blocks of a session, and return how many were deleted.
+        """Delete all but the newest *keep_last* blocks of a session, and return their number.
 
-        Args:
-            session_id: the session.
-            keep_last: how many to keep; by default the store's own setting.
+        By default, *keep_last* is the store's setting.
         """
         keep = self._keep_last if keep_last is None else keep_last
         pruned = 0
@@ -140,7 +138,7 @@ class BlockStore:
 
     @in_thread
     def delete(self, session_id: str) -> bool:
-        """Delete a session, also from the cross-session blocks; return false if there is none."""
+        """Delete a session, also from the cross-session blocks; return false if it has no blocks."""
         own, *others = (*self._session_files(session_id), self._cross_session_file)
         with _WRITING:
             for file in (own, *others):
@@ -160,8 +158,8 @@ class BlockStore:
     ) -> tuple[str, ...]:
         """Remove the blocks of segments, and all that cover a message; return the changed files.
 
-        Those of the segments *keep* stay. Lines that are no blocks and may be the session's, and
-        files that were not finished, go too.
+        Blocks of the segments *keep* stay. Unfinished files, and malformed lines that may belong to
+        the session, are removed, too.
         """
         kept = tuple(_digest(session_id, segment_id) for segment_id in keep)
         endings = tuple(_digest(session_id, segment_id) for segment_id in segment_ids)
@@ -187,7 +185,7 @@ class BlockStore:
             append_line(self._files_of(block)[0], _encode(block))
 
     def _files_of(self, block: Block) -> list[Path]:
-        """Return the file that a block is appended to, and others that may have it."""
+        """Return the file that a block is appended to, and others that may contain it."""
         if block.tier == "session":
             return self._session_files(block.session_id)
         return [self._cross_session_file]
@@ -197,10 +195,10 @@ class BlockStore:
         return self._directory / f"{CROSS_SESSION}.jsonl"
 
     def _session_files(self, session_id: str) -> list[Path]:
-        """Return a session's own file, and the one with its unescaped name if that is another.
+        """Return a session's file, and the file with its unescaped name if that is a different one.
 
-        On a case-insensitive file system the latter may be another session's: blocks name their
-        session.
+        On a case-insensitive file system, the latter may belong to another session, which its blocks
+        name.
         """
         own = self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
         foreign = self._directory / f"{session_id}.jsonl"
@@ -217,10 +215,10 @@ def _remove_blocks(
     keep_last: int = 0,
     is_erasure: bool = False,
 ) -> int:
-    """Remove a session's blocks from a file but the newest *keep_last*; return their number.
+    """Remove all but the newest *keep_last* blocks of a session from a file; return their number.
 
-    An erasure also removes lines that are no blocks, as a write that was cut short leaves them,
-    unless they name another session.
+    An erasure also removes malformed lines, such as from an interrupted write, unless they name
+    another session.
     """
     lines = _lines(file)
     blocks = [(number, _decode(line)) for number, line in enumerate(lines)]
@@ -260,7 +258,7 @@ def _digest(session_id: str, segment_id: str) -> str:
 
 
 def live_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Return blocks in order of their messages, without those that a later one covers."""
+    """Return blocks in order of their messages, without blocks that a later block covers."""
     live: list[Block] = []
     for block in blocks:
         first, last = block.source_message_range
@@ -294,7 +292,7 @@ def _encode(block: Block) -> bytes:
 
 
 def _decode(line: bytes) -> Block | None:
-    """Parse a line as a block; None if it is not one: any program may have written the file."""
+    """Parse a line as a block; None if it is malformed, as any program may have written the file."""
     try:
         data = json.loads(line)
         fields = {name: data[key] for name, key in _KEYS.items()}

@@ -1,11 +1,11 @@
-"""Daily notes in a directory: a Markdown file a day for each user, summarised and archived.
+"""Daily notes in a directory: a Markdown file per day and user, summarised and archived.
 
-    {directory}/{tenant}/{user}/2027-01-04.md           notes of a day, written by anyone
+    {directory}/{tenant}/{user}/2027-01-04.md           a day's notes, written by anyone
     {directory}/{tenant}/{user}/MEMORY.md               curated by hand; summaries are appended
-    {directory}/{tenant}/{user}/archive/2027-01-04.md   a day's notes after its summary
+    {directory}/{tenant}/{user}/archive/2027-01-04.md   a day's notes after they were summarised
 
-Each step is atomic, and its result shows that it was done, so consolidation may be repeated, and
-interrupted anywhere.
+Each step is atomic, and its result shows that it was done, so that consolidation may be repeated or
+interrupted at any time.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from remanence.types import ConversationRef, Note, Owner, Segment
 from remanence.wire.message_rules import storable
 
 MIN_TARGET_TOKENS = 200
-"""Room for a day of a few lines to stay whole, with the headings of its notes."""
+"""Enough for a day with a few lines to be kept in full, with headings."""
 
 WAIT_SECONDS = 0.1
-LOOK_SECONDS = 3_600.0
-"""The interval at which a running memory looks for old days."""
+INTERVAL_SECONDS = 3_600.0
+"""The interval at which an open memory looks for old days."""
 
 MEMORY_FILE = "MEMORY.md"
 LOCK_FILE = ".lock"
@@ -55,8 +55,8 @@ LOCK_FILE = ".lock"
 class Consolidation:
     """The result for a user's old days.
 
-    `signature` describes the memory file before: `edited` if someone changed it since the last
-    summary. Edits are kept.
+    `signature` is the previous state of the memory file: `edited` if someone changed it since the
+    last summary. Edits are kept.
     """
 
     tenant: str
@@ -69,10 +69,10 @@ class Consolidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyNotes:
-    """The daily notes of all users below a directory; days before `keep_days` ago are old.
+    """The daily notes of all users under a directory; days older than `keep_days` are old.
 
-    `extract` saves the facts of a day's notes and returns how many are new; it may get the same
-    notes again after an interruption.
+    `extract` saves the facts of a day's notes and returns the number of new ones; it may get the
+    same notes again after an interruption.
 
     Raises:
         StoreUnavailable: a file cannot be read or written.
@@ -105,14 +105,14 @@ class DailyNotes:
 
     @in_thread
     def curated_text(self, owner: Owner) -> str:
-        """Return a user's memory file, without our markers and with secrets redacted."""
+        """Return a user's memory file, without our markers, and with secrets redacted."""
         folder = self._folder_of(owner)
         body = "" if folder is None else _read_memory(folder).body
         return redact(daily_notes.without_markers(_readable(body))).strip()
 
     @in_thread
     def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
-        """Return the files of a user, archived ones too, that have one of the texts."""
+        """Return the files of a user, including archived ones, that contain one of the texts."""
         sought = [plain_text(text) for text in texts]
         found = []
         for file in self._files(owner):
@@ -128,9 +128,9 @@ class DailyNotes:
         return tuple((str(file), _readable(_read(file) or "")) for file in files)
 
     async def forget(self, owner: Owner) -> tuple[str, ...]:
-        """Delete all files of a user, and return them, after a consolidation under way.
+        """Delete all files of a user, and return their names; waits for a running consolidation.
 
-        The folders go too, as they have the user's name, unless somebody put something else there.
+        The folders are named after the user, and deleted, too, unless they contain other files.
         """
         if owner not in await self.owners():
             return ()
@@ -152,23 +152,23 @@ class DailyNotes:
 
     @in_thread
     def _delete_folders(self, owner: Owner) -> None:
-        """Delete the folders of a user without files; who waits for the lock recreates its file."""
+        """Delete the empty folders of a user; a process waiting for the lock recreates its file."""
         folder = self._folder(owner)
         if self._files(owner):
             return
         with contextlib.suppress(OSError):  # Windows keeps the file of a lock that is held
             remove(folder / LOCK_FILE)
         for emptied in (folder / "archive", folder, folder.parent):
-            with contextlib.suppress(OSError):  # it is not empty, or there is none
+            with contextlib.suppress(OSError):  # not empty, or missing
                 emptied.rmdir()
 
     @in_thread
     def check_layout(self) -> None:
-        """Raise `InvalidPolicy` if day files are in the directory itself: they have no user."""
+        """Raise `InvalidPolicy` if the directory itself has day files, which belong to no user."""
         if days := _days(self.directory, before=date.max):
             raise InvalidPolicy(
-                f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which has no user: "
-                "move the files of days to a folder of their user, such as "
+                f"daily_directory={str(self.directory)!r} has {days[0]}.md, which belongs to no user: "
+                "move such files to the folder of their user, such as "
                 f"{str(self._folder(Owner('default', 'ana')))!r}"
             )
 
@@ -184,10 +184,10 @@ class DailyNotes:
         )
 
     async def consolidate(self, owner: Owner) -> Consolidation:
-        """Summarise a user's old days into the memory file, keep their facts, archive them.
+        """Summarise a user's old days into the memory file, save their facts, and archive them.
 
         Raises:
-            ObservationRejected, ModelError: a summary could not be made; that day stays.
+            ObservationRejected, ModelError: a summary failed; that day's file stays.
         """
         folder = self._folder(owner)
         signature, days = await self._look(folder)
@@ -213,7 +213,7 @@ class DailyNotes:
         )
 
     async def keep_up(self) -> None:
-        """Consolidate old days until cancelled, including those that became old in between runs."""
+        """Consolidate old days at intervals until cancelled."""
         while True:
             try:
                 for owner in await self.owners():
@@ -224,7 +224,7 @@ class DailyNotes:
                 await self.check_layout()
             except (InvalidPolicy, StoreUnavailable) as error:
                 telemetry.daily_notes_failed("everybody", str(error))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS)
 
     @in_thread
     def _look(self, folder: Path) -> tuple[daily_notes.Signature, tuple[date, ...]]:
@@ -234,7 +234,7 @@ class DailyNotes:
         return _read_memory(folder).signature, tuple(_days(folder, before=first_kept))
 
     async def _consolidate_day(self, folder: Path, day: date, owner: Owner) -> int:
-        """Do the missing steps for a day; repeat them if it was written meanwhile."""
+        """Do the missing steps for a day; repeat them if its file was changed meanwhile."""
         facts = 0
         while found := await self._read_day(folder, day):
             text, is_summarised = found
@@ -255,7 +255,7 @@ class DailyNotes:
         return text, summarised in _read_memory(folder).body
 
     async def _summarise(self, day: date, text: str, owner: Owner) -> tuple[str, int]:
-        """Return the section for a day, and the number of its new facts, which are saved."""
+        """Return the section for a day, and the number of new facts, which are saved."""
         safe_text = await asyncio.to_thread(lambda: redact(_readable(text)))
         source = daily_notes.fingerprint(text)
         notes = daily_notes.notes_of_day(safe_text, day)
@@ -314,7 +314,7 @@ class DailyNotes:
 
     @in_thread
     def _archive(self, folder: Path, day: date, text: str) -> None:
-        """Move a day's file to the archive, next to earlier files of that day, if unchanged."""
+        """Move a day's file to the archive, beside earlier files of that day, if unchanged."""
         file, archive = folder / f"{day}.md", folder / "archive"
         if _read(file) != text:
             return
@@ -335,21 +335,21 @@ class DailyNotes:
         return folder
 
     def _folder_of(self, owner: Owner) -> Path | None:
-        """Return the folder of a user; None where a name is too long for one, or empty."""
+        """Return the folder of a user; None if a name is empty or too long for one."""
         names = [safe_name(name) for name in owner if name]
         if len(names) < 2 or any("~" in name for name in names):
             return None
         return self.directory.joinpath(*names)
 
     def _files(self, owner: Owner) -> list[Path]:
-        """Return the Markdown files of a user, archived ones too."""
+        """Return the Markdown files of a user, including archived ones."""
         folder = self._folder_of(owner)
         return [] if folder is None else sorted(folder.rglob("*.md"))
 
     async def _lock(self, folder: Path) -> Lock | None:
-        """Acquire the right to consolidate or empty a folder; None if its user was forgotten.
+        """Acquire the lock for consolidating or emptying a folder; None if its user was forgotten.
 
-        It is released when the process ends.
+        The lock is also released when the process ends.
         """
         lock = Lock(folder / LOCK_FILE)
         while (is_ours := await self._take(lock)) is False:  # noqa: ASYNC110 - another process sends no signal
@@ -367,7 +367,7 @@ class DailyNotes:
 def _days(folder: Path, *, before: date) -> list[date]:
     days = []
     for file in folder.glob("????-??-??.md"):
-        with contextlib.suppress(ValueError):  # such as 2027-02-31, which is not a day
+        with contextlib.suppress(ValueError):  # such as 2027-02-31
             days.append(date.fromisoformat(file.stem))
     return sorted(day for day in days if day < before)
 

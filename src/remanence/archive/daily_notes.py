@@ -1,8 +1,8 @@
-"""Text of daily notes, and of the memory file with their summaries.
+"""The text of daily notes, and of the memory file with their summaries.
 
 A memory file is curated by hand. Its first line signs the rest, so that an edit since the last
-summary is detected; a line above each summary names its day and its source text, so that it is
-written once.
+summary is detected. A line above each summary names its day and source text, so that the summary is
+written only once.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayNotes:
-    """The notes of a day, a line each; `source` is the fingerprint of their text."""
+    """The notes of a day, one per line; `source` is the fingerprint of their text."""
 
     day: date
     notes: tuple[Note, ...]
@@ -84,14 +84,14 @@ def without_markers(body: str) -> str:
 
 
 def summary(day: date, source: str, notes: Sequence[Note], note_format: NoteFormat) -> str:
-    """Format the section of a day; the notes have no date, as its heading has it."""
+    """Format the section of a day; its heading has the date, the notes do not."""
     undated = [replace(note, observed_at=None) for note in notes]
     text = render_notes(undated, note_format) or "Nothing to keep."
     return f"{marker(day, source)}\n## {day.isoformat()}\n\n{text}\n"
 
 
 def read_memory(content: str | None) -> Read:
-    """Return the whole curated text of a memory file, and the state of its signature."""
+    """Return the curated text of a memory file, and the state of its signature."""
     if content is None:
         return Read("", "absent")
     signed = _SIGNED.search(content)

@@ -18,9 +18,9 @@ _TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFacts:
-    """Extracts the facts of a day's notes; each names its day and line as source.
+    """Extracts facts from a day's notes; each names its day and line as its source.
 
-    All facts of a text are saved in one transaction; after that it is not read again.
+    All facts of a text are saved in one transaction, after which the text is not read again.
     """
 
     extraction: Extraction
@@ -28,7 +28,7 @@ class DayFacts:
     changed: Callable[[], None]
 
     async def __call__(self, day: DayNotes, owner: Owner) -> int:
-        """Save the facts and return how many are new."""
+        """Save the facts, and return the number of new ones."""
         if not self.extraction.policy.extract_facts:
             return 0
         source = ConversationRef(owner.tenant, f"daily notes {day.day.isoformat()} {day.source}")
@@ -50,7 +50,7 @@ class DayFacts:
         )
 
     def _message(self, note: Note) -> Message:
-        """Return a line as a message of its user, at the time that it begins with."""
+        """Return a line as a user message, at the time with which the line begins."""
         text, at = note.text, note.observed_at
         if at is not None and (found := _TIMED.fullmatch(text)):
             with contextlib.suppress(ValueError):  # such as 27:80

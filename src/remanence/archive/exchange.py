@@ -1,4 +1,4 @@
-"""Export of a conversation's notes to blocks, and import."""
+"""Export of a conversation's notes to blocks, and their import."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ MADE_BY = "imported/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """The number of blocks imported, and why others were not: nothing is overwritten."""
+    """The number of imported blocks, and why others were skipped; nothing is overwritten."""
 
     imported: int
     malformed: int
@@ -30,9 +30,9 @@ async def export_segments(
     ref: ConversationRef,
     tier: Tier = "session",
 ) -> int:
-    """Append the segments that are not in *store* yet, and return how many those were.
+    """Append the segments that are not in *store* yet, and return their number.
 
-    Those that were erased from *source* meanwhile are removed again.
+    Segments that were erased from *source* meanwhile are removed again.
     """
     exported = await store.append_new(*(block_of(ref.id, each, tier=tier) for each in segments))
     left = {segment.id for segment in await source.segments(ref, live=False)}
@@ -47,7 +47,7 @@ async def export_segments(
 async def import_blocks(
     store: BlockStore, ref: ConversationRef, segment_writer: SegmentWriter
 ) -> ImportReport:
-    """Import blocks as observations, from the observed cursor on, until one does not fit."""
+    """Import blocks as observations, from the observed cursor on, until a block does not fit."""
     loaded = await store.load_session(ref.id)
     conflicts: list[str] = []
     if not loaded.blocks and not loaded.malformed:
@@ -64,7 +64,7 @@ async def import_blocks(
 
 
 async def _import(segment_writer: SegmentWriter, ref: ConversationRef, block: Block) -> str | None:
-    """Import a block; return why it cannot be an observation of this tape, or None if it can."""
+    """Import a block; return None, or why it cannot become an observation of this tape."""
     store = segment_writer.store
     state = await store.state(ref)
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]

@@ -14,13 +14,13 @@ EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
 
 
 def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:
-    """Make an embedder of `provider:model`, a function, or an `Embedder`.
+    """Open an embedder from a name `provider:model`, a function, or an `Embedder`.
 
-    A function that is not async runs in a thread, as it may compute for long. A named embedder keeps
-    its HTTP client among *connections*.
+    A sync function runs in a thread, as it may compute for long. A named embedder takes its HTTP
+    client from *connections*.
 
     Raises:
-        MissingExtra: vectors need `remanence[vectors]`, a named embedder `remanence[models]` too.
+        MissingExtra: vectors need `remanence[vectors]`, and a named embedder `remanence[models]`.
         ModelError: `unknown_model` or `auth`; the message names the remedy.
     """
     if importlib.util.find_spec("numpy") is None:

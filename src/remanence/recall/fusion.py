@@ -1,4 +1,4 @@
-"""Merging the hits of several searches: fused by rank, cut to snippets and to a budget."""
+"""Fusing the hits of several searches by rank, and cutting them to snippets and a budget."""
 
 import re
 from bisect import bisect_left
@@ -12,21 +12,21 @@ from remanence.types import Fact, Hit
 Found = TypeVar("Found")
 
 RANK_CONSTANT = 60
-"""Constant k of reciprocal rank fusion (Cormack et al., 2009): the higher, the flatter."""
+"""The constant k of reciprocal rank fusion (Cormack et al., 2009): higher values flatten ranks."""
 
 SNIPPET_CHARACTERS = 400
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_WORD = 3
 _MAX_QUERY = 400
-"""Characters of a query that snippets are matched against."""
+"""Characters of a query that are matched for snippets."""
 
 
 def by_reciprocal_rank(
     rankings: Iterable[Iterable[Found]], key: Callable[[Found], Hashable]
 ) -> list[tuple[Found, float]]:
-    """Return what rankings found, best first: each counts for 1 / (60 + its rank) in each of them.
+    """Fuse rankings: an item scores the sum of 1 / (60 + rank) over all rankings that have it.
 
-    Of those with the same key the first stays.
+    Of items with the same key, the first one stays.
     """
     scores: dict[Hashable, float] = {}
     first: dict[Hashable, Found] = {}
@@ -60,7 +60,7 @@ def fact_hit(fact: Fact) -> Hit:
 
 
 def fold(text: str) -> str:
-    """Return the text without case and of the same length: "ß" and the like stay, to keep places."""
+    """Return the text case-folded where that keeps its length, so that offsets stay valid."""
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
@@ -68,7 +68,7 @@ def fold(text: str) -> str:
 
 
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:
-    """Return a short text whole, and of a long one the stretch densest in words of the query."""
+    """Return a short text in full, and of a long one the stretch densest in query words."""
     flat = " ".join(text.split())
     if len(flat) <= characters:
         return flat
@@ -85,7 +85,7 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
 
 
 def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens) -> tuple[Hit, ...]:
-    """Return the best hits whose snippets fit the budget together, skipping any that does not."""
+    """Return the best hits whose snippets fit the budget, skipping any that do not."""
     if max_tokens is None:
         return tuple(hits)
     kept: list[Hit] = []
@@ -98,7 +98,7 @@ def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens)
 
 
 def _places(text: str, query: str) -> Iterator[int]:
-    """Yield the offsets of the query's words, also inside words for scripts without spaces."""
+    """Yield the offsets of query words, also inside words for scripts without spaces."""
     for word in dict.fromkeys(_WORD.findall(query[:_MAX_QUERY])):
         if word.isascii() and len(word) < _SHORTEST_WORD:
             continue
@@ -111,6 +111,6 @@ def _places(text: str, query: str) -> Iterator[int]:
 
 
 def _densest(places: Sequence[int], width: int) -> int:
-    """Return the start of the stretch of *width* with the most places; 0 without any."""
+    """Return the start of the stretch of *width* with the most offsets; 0 without any."""
     counts = [bisect_left(places, place + width) - index for index, place in enumerate(places)]
     return places[counts.index(max(counts))] if places else 0

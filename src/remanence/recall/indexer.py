@@ -1,4 +1,4 @@
-"""Vectors of new texts, made in the background; no turn waits for them."""
+"""Embedding new texts in the background, so that no turn waits for it."""
 
 import asyncio
 import contextlib
@@ -26,21 +26,21 @@ from remanence.types import Keep, Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
 MAX_CHARACTERS = 8_000
-"""Characters of a text; embedders cut or refuse longer ones."""
+"""Maximum characters of a text, as embedders cut or refuse longer ones."""
 LONG_TEXT = 5_000
-"""Characters from which secrets are looked for in a thread."""
+"""Characters from which a text is scanned for secrets in a thread."""
 MAX_VALUE = 3.4e38
-"""The largest value of a vector; beyond it a float of 32 bits is infinite."""
+"""The largest value of a vector; beyond it, a 32-bit float is infinite."""
 PROBE = "hello"
 """A text that every embedder accepts."""
 
 
 class VectorIndexer:
-    """Embeds the texts in the store that have no vectors, and looks again at each signal.
+    """Embeds the texts in the store that lack vectors, and looks again at each signal.
 
-    A failure writes nothing; the next try comes after a growing wait, or when a call waits for it.
-    A text that the embedder refuses is left without a vector, so that it does not block the others,
-    and vectors that were made before a failure are reused.
+    A failure writes nothing, and is retried after a growing wait, or when a caller waits for it. A
+    text that the embedder refuses is left without a vector, so that it does not block the others.
+    Vectors made before a failure are reused.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class VectorIndexer:
         self._running = background.spawn("embedding", self._run)
 
     def signal(self) -> None:
-        """Ask for a look; returns at once."""
+        """Request a look; returns at once."""
         self._look.set()
 
     async def settle(self) -> None:
-        """Return when every text has its vector, or the latest try has failed."""
+        """Wait until every text has its vector, or the latest attempt has failed."""
         if self._closed:
             raise closed_error()
         settled = self._waiting.add()
@@ -109,7 +109,7 @@ class VectorIndexer:
                     await signal.wait()
 
     async def _catch_up(self) -> float | None:
-        """Make the missing vectors; return the seconds until the next try after a failure."""
+        """Make the missing vectors; after a failure, return the seconds until the next attempt."""
         try:
             while (task := await self._next_task()) is not None:
                 with guard_cancellation():
@@ -128,7 +128,7 @@ class VectorIndexer:
         )
 
     async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
-        """Write the vectors, then mark the task as done."""
+        """Write the vectors, and then mark the task as done."""
         if task.subject == "segment" or self._fact_vectors is None:
             await self._store.save_vectors(task, vectors)
             return
@@ -145,7 +145,7 @@ class VectorIndexer:
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
-        """Return the task without the texts that the embedder refuses, and the others' vectors."""
+        """Return the task without texts that the embedder refuses, and the vectors of the rest."""
         missing = [item for item in task.items if item not in self._made]
         for start in range(0, len(missing), BATCH_TEXTS):
             await self._embed(missing[start : start + BATCH_TEXTS])
@@ -172,7 +172,7 @@ class VectorIndexer:
         self._made |= dict(zip(batch, vectors, strict=True))
 
     async def _is_refusal(self, error: Exception) -> bool:
-        """Return whether the embedder accepts another text, so that only this one is refused."""
+        """Return whether the embedder still accepts another text, so that it refused this one."""
         if isinstance(error, OSError | TimeoutError):
             return False
         if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:
@@ -189,10 +189,11 @@ class VectorIndexer:
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Return a vector for each text without its secrets, all of the stated length and finite.
+    """Return a vector for each text, with secrets redacted before.
 
     Raises:
-        ObservationRejected: they are not, or a value is beyond 32 bits, in which they are stored.
+        ObservationRejected: the vectors have wrong lengths, or values that are not finite 32-bit
+            floats.
     """
     vectors = await embedder.embed([text async for text in _without_secrets(texts)])
     widths = {len(vector) for vector in vectors}
@@ -208,13 +209,13 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
         raise ObservationRejected(
             "not_finite",
             f"{embedder.name} gave a vector with the value {odd[0]!r}, which cannot be compared: "
-            "have the model give finite numbers, or take another one as the embedder",
+            "have the model return finite numbers, or use another embedder",
         )
     return vectors
 
 
 async def _without_secrets(texts: Sequence[str]) -> AsyncIterator[str]:
-    """Yield the texts as an embedder may read them, so that other tasks get their turn."""
+    """Yield the texts with secrets redacted, letting other tasks run in between."""
     pacer = Pacer()
     for text in texts:
         is_long = len(text) > LONG_TEXT

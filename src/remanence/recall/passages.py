@@ -1,9 +1,9 @@
-"""Passages of earlier messages that answer a turn, cut from the hits of a search.
+"""Passages of earlier messages that answer a turn, cut from search hits.
 
-A search ranks whole messages; a long one may share a dozen common words with a question and not
-answer it. So the hits are cut to passages, and these are ranked by the words of the question that
-they contain. A word weighs more the rarer it is among the hits, and a name or a number weighs more
-than other words: an answer repeats the subject of a question in any wording, but not the rest.
+A search ranks whole messages, and a long message may share a dozen common words with a question
+without answering it. So hits are cut to passages, which are ranked by the query words they contain.
+Rare words among the hits, names and numbers weigh more: an answer repeats the subject of a question,
+but not its wording.
 """
 
 import math
@@ -23,35 +23,37 @@ from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
 LONG_TURN: Final = 600
-"""Characters from which only the questions and the first and last sentence of a turn count."""
+"""Length from which only the questions and the first and last sentence of a turn are searched."""
 
 QUESTIONS: Final = 4
-"""Questions of a long turn that count, from its end."""
+"""Number of questions of a long turn that are searched, the last ones."""
 
 MIN_COVERAGE: Final = 0.25
-"""Share of a question's weight that a passage needs."""
+"""The share of a query's weight that a passage must cover."""
 
 NAME_WEIGHT: Final = 3.0
 PAIR_WEIGHT: Final = 0.5
-"""Weight of two adjacent words, in addition to their own weights."""
+"""Extra weight of a matching word pair, in addition to the weights of its words."""
 
-REACH: Final = 120
+CONTEXT_CHARACTERS: Final = 120
 """Characters of context before and after the matched words."""
 
 MIN_PASSAGE: Final = 26
-"""Characters of a quote; a shorter sentence says too little without the next one."""
+"""Minimum characters of a quote; a shorter sentence is extended by the next one."""
 
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD: Final = re.compile(r"[^\W_]+")
 _WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_GLUED: Final = re.compile(f"[{_UNSPACED}]")
-_SLIGHT: Final = frozenset({"now", "still", "already", "again", "also", "very", "please", "maybe"})
-"""Classes of words that a question may have, and its answer need not."""
+_UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
+_FILLER_CLASSES: Final = frozenset(
+    {"now", "still", "already", "again", "also", "very", "please", "maybe"}
+)
+"""Classes of words that a question may have, but its answer need not."""
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
 
 _MAX_TERM: Final = 64
-"""Letters of a word that are matched, so that any term fits in a passage."""
+"""Letters of a word that are compared, so that any term fits in a passage."""
 
 
 class Quote(NamedTuple):
@@ -70,7 +72,7 @@ class _Place(NamedTuple):
 
 
 def question_of(turn: str) -> str:
-    """Return a short turn whole, and of a long one the questions, first and last sentence.
+    """Return a short turn in full, and of a long one the questions, first and last sentence.
 
     A long turn may contain a pasted page that is not part of the question.
     """
@@ -83,24 +85,25 @@ def question_of(turn: str) -> str:
     return "\n".join(sentence[:LONG_TURN] for sentence in chosen)
 
 
-def telling_words(question: str) -> str:
+def distinctive_words(question: str) -> str:
     """Return the words of a question that an answer is likely to share."""
     keys = [word.lower() for word in _WORD.findall(question)]
     known = language_of(question, keys).words
-    slight = {key for key in keys if not _SLIGHT.isdisjoint(known.get(key, ()))}
+    slight = {key for key in keys if not _FILLER_CLASSES.isdisjoint(known.get(key, ()))}
     small = vocabulary_of(question).function_words | slight
     words = (
         part
         for word in _WITH_APOSTROPHE.findall(question)
         if word.lower().replace("’", "'") not in small
         for part in _WORD.findall(word)
-        if part.lower() not in small and (len(part) > 1 or part.isdigit() or _GLUED.match(part))
+        if part.lower() not in small
+        and (len(part) > 1 or part.isdigit() or _UNSPACED_LETTER.match(part))
     )
     return " ".join(dict.fromkeys(words))
 
 
 def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
-    """Return the distinct passages with enough of the words of *query*, best first."""
+    """Return the distinct passages that cover enough of *query*, best first."""
     terms = tuple(dict.fromkeys(_terms(query)))
     texts = [fold(hit.text) for hit in hits]
     places = [_places(text, terms) for text in texts]
@@ -122,7 +125,7 @@ def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
 
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
-    """Return hits of a vector search as quotes in the same order, whatever their words."""
+    """Return the hits of a vector search as quotes, in the same order, whatever their words."""
     texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
     return tuple(Quote(hit, text, text, hit.score) for hit, text in texts)
 
@@ -130,7 +133,7 @@ def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
 def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
     """Fuse rankings by reciprocal rank, with one quote per message.
 
-    A fact counts as a quote of the message that it comes from; the better of the two stays.
+    A fact counts as a quote of its source message, and the better of the two stays.
     """
     fused = by_reciprocal_rank(
         rankings, lambda quote: (quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id)
@@ -141,10 +144,10 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 def render_quotes(
     found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
 ) -> tuple[str, ...]:
-    """Render as many quotes as fit, oldest first, each with its source: who said it, and when.
+    """Render as many quotes as fit, oldest first, each with speaker and date.
 
-    Only the best one includes the sentences after the match: where many passages match, more
-    passages are worth more than longer ones.
+    Only the best quote includes the sentences after the match, as more passages are worth more than
+    longer ones.
     """
     kept: list[tuple[int, str]] = []
     for quote in found:
@@ -173,12 +176,12 @@ def _terms(query: str) -> Iterator[str]:
     """
     words = [word[:_MAX_TERM] for word in _WORD.findall(query)]
     for word in words:
-        if _GLUED.search(word):
+        if _UNSPACED_LETTER.search(word):
             yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
         else:
             yield _stem(word)
     for left, right in pairwise(words):
-        if not _GLUED.search(left + right):
+        if not _UNSPACED_LETTER.search(left + right):
             yield f"{fold(left)} {_stem(right)}"
 
 
@@ -195,7 +198,7 @@ def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
 
 
 def _beginnings(text: str, term: str) -> Iterator[int]:
-    inside = bool(_GLUED.match(term))
+    inside = bool(_UNSPACED_LETTER.match(term))
     start = text.find(term)
     while start >= 0:
         if inside or not start or not text[start - 1].isalnum():
@@ -224,12 +227,17 @@ def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str
     """Return the passage of a text that matches the query best."""
     score, first, last = _densest(places, weights)
     starts, ends = _boundaries(
-        hit.text, first - REACH, max(first + PASSAGE_CHARACTERS, last + REACH)
+        hit.text,
+        first - CONTEXT_CHARACTERS,
+        max(first + PASSAGE_CHARACTERS, last + CONTEXT_CHARACTERS),
     )
     start = max((at for at in starts if at <= first), default=_word_start(hit.text, first))
     long_enough = (at for at in ends if at >= max(last, start + MIN_PASSAGE))
-    end = min((at for at in long_enough if at <= last + REACH), default=_word_end(hit.text, last))
-    # The sentences after it that still fit.
+    end = min(
+        (at for at in long_enough if at <= last + CONTEXT_CHARACTERS),
+        default=_word_end(hit.text, last),
+    )
+    # Add the following sentences that still fit.
     further = max((at for at in ends if end <= at <= start + PASSAGE_CHARACTERS), default=end)
     return Quote(hit, one_line(hit.text[start:further]), one_line(hit.text[start:end]), score)
 
@@ -263,7 +271,7 @@ def _densest(
 
 
 def _boundaries(text: str, low: int, high: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Return where sentences start and end in a stretch of a text, without those that it cuts."""
+    """Return the starts and ends of sentences in a stretch of a text, without cut sentences."""
     low, high = max(0, low), min(len(text), high)
     spans = list(sentences(text[low:high]))
     starts = [low + span.start for span in spans[1 if low else 0 :]]
@@ -272,13 +280,13 @@ def _boundaries(text: str, low: int, high: int) -> tuple[Sequence[int], Sequence
 
 
 def _word_start(text: str, first: int) -> int:
-    """Return the start of a word up to `REACH` before a place in a long sentence."""
-    low = max(0, first - REACH)
+    """Return the start of a word up to `CONTEXT_CHARACTERS` before a place in a long sentence."""
+    low = max(0, first - CONTEXT_CHARACTERS)
     return max(low, text.find(" ", low, first) + 1) if low else 0
 
 
 def _word_end(text: str, last: int) -> int:
-    """Return the end of a word up to `REACH` after a place in a long sentence."""
-    high = min(len(text), last + REACH)
+    """Return the end of a word up to `CONTEXT_CHARACTERS` after a place in a long sentence."""
+    high = min(len(text), last + CONTEXT_CHARACTERS)
     space = text.rfind(" ", last, high) if high < len(text) else -1
     return space if space >= 0 else high

@@ -28,7 +28,7 @@ class QdrantFactVectors:
         self._client = client
         self._collection = collection
         self._known: set[str] = set()
-        self._making = asyncio.Lock()  # two first vectors must not make one collection twice
+        self._making = asyncio.Lock()  # concurrent first vectors must not create a collection twice
 
     async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
         if not vectors:

@@ -15,31 +15,31 @@ from remanence.recall.indexer import embed
 from remanence.recall.passages import (
     Quote,
     by_passage,
+    distinctive_words,
     merge_quotes,
     near_quotes,
     question_of,
     quotes,
-    telling_words,
 )
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
 MIN_POOL = 20
 POOL_FACTOR = 4
 QUOTED_POOL = 250
-"""Most messages whose passages are compared for one turn.
+"""Maximum number of messages whose passages are compared for a turn.
 
-In a long message a few common words outweigh a rare name.
+It is large because in whole messages a few common words outweigh a rare name.
 """
 
 LONG_TEXTS = 20_000
-"""Characters of the hits from which they are scanned in a thread, off the event loop.
+"""Characters from which hits are scanned in a thread, off the event loop.
 
-The query counts once per text, as all its words are matched against each.
+The query counts once per hit, as its words are matched against each.
 """
 
 _Found = TypeVar("_Found")
-_Meaning: TypeAlias = tuple[str, Sequence[float]]
-"""The name of an embedder, and the vector that it made of a query."""
+_QueryVector: TypeAlias = tuple[str, Sequence[float]]
+"""The name of an embedder, and its vector of a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +62,18 @@ class Search:
         source: str | None = None,
         shown: Container[int] = (),
     ) -> tuple[Hit, ...]:
-        """Return the best hits with snippets, of a conversation or of all of a user.
+        """Return the best hits with snippets, from one conversation or all of a user's.
 
-        Facts are the owner's, of *source* if it is set. Hits that come from messages of the
-        conversation that are all *shown* are left out.
+        Facts are the owner's, limited to *source* if it is set. Hits whose messages are all *shown*
+        are left out.
         """
         if limit < 1 or not query.strip():
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
-        meaning = await self._meaning(query)
+        meaning = await self._query_vector(query)
         worded = await self.store.search(of, query, limit=QUOTED_POOL, only=only)
-        question = telling_words(question_of(query))
-        rankings = [await _beside_the_loop(lambda: by_passage(worded, question), worded, query)]
+        question = distinctive_words(question_of(query))
+        rankings = [await _scan(lambda: by_passage(worded, question), worded, query)]
         if meaning is not None:
             rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
         if owner is not None:
@@ -83,7 +83,7 @@ class Search:
         here = of.id if isinstance(of, ConversationRef) else None
         found = (hit for hit in fuse(rankings) if not _is_shown(hit, here, shown))
         best = tuple(itertools.islice(found, limit))
-        return await _beside_the_loop(
+        return await _scan(
             lambda: tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in best),
             best,
             query,
@@ -92,10 +92,10 @@ class Search:
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str
     ) -> tuple[Quote, ...]:
-        """Return passages of messages of *ref* and facts of *owner* that answer the turn."""
+        """Return passages from messages of *ref*, and facts of *owner*, that answer the turn."""
         question = question_of(turn)
-        query = telling_words(question)
-        meaning = await self._meaning(question) if question else None
+        query = distinctive_words(question)
+        meaning = await self._query_vector(question) if question else None
         worded: list[Hit] = []
         near: list[Sequence[Quote]] = []
         if ref is not None:
@@ -109,7 +109,7 @@ class Search:
             by_words, *by_meaning = await self._fact_rankings(owner, query, meaning, MIN_POOL)
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
-        found = await _beside_the_loop(lambda: quotes(worded, query), worded, query)
+        found = await _scan(lambda: quotes(worded, query), worded, query)
         return merge_quotes([found, *near])
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
@@ -117,12 +117,12 @@ class Search:
         if limit < 1 or not query.strip():
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
-        rankings = await self._fact_rankings(owner, query, await self._meaning(query), pool)
+        rankings = await self._fact_rankings(owner, query, await self._query_vector(query), pool)
         best = by_reciprocal_rank(rankings, lambda fact: fact.id)
         return tuple(fact for fact, _ in best[:limit])
 
     async def _fact_rankings(
-        self, owner: Owner, query: str, meaning: _Meaning | None, limit: int
+        self, owner: Owner, query: str, meaning: _QueryVector | None, limit: int
     ) -> list[tuple[Fact, ...]]:
         rankings = [await self.store.search_facts(owner, query, limit=limit)]
         if meaning is None:
@@ -133,7 +133,7 @@ class Search:
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
         return [*rankings, tuple(fact for fact in facts if fact and fact.valid_to is None)]
 
-    async def _meaning(self, query: str) -> _Meaning | None:
+    async def _query_vector(self, query: str) -> _QueryVector | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
         if self.embedder is None:
             return None
@@ -141,7 +141,7 @@ class Search:
         return None if vectors is None else (self.embedder.name, vectors[0])
 
     async def _in_time(self, call: Awaitable[_Found]) -> _Found | None:
-        """Return the result of a call; None if it fails or times out: words still find something."""
+        """Return the result of a call; None if it fails or times out, as words still find something."""
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
                 with guard_cancellation():
@@ -152,13 +152,13 @@ class Search:
 
 
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:
-    """Return whether a hit comes from messages of a conversation that are all shown."""
+    """Return whether all source messages of a hit are shown."""
     if conversation is None or hit.conversation != conversation:
         return False
     return all(seq in shown for seq in range(hit.first_seq, hit.last_seq + 1))
 
 
-async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
+async def _scan(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
     """Run *look* over the texts of *hits*, in a thread if they are long."""
     if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
         return look()

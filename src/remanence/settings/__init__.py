@@ -22,35 +22,35 @@ from remanence.validation import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Read once, when a memory opens.
+    """The settings of a memory, read once when it opens.
 
     Attributes:
         url: the URL of the database, such as `sqlite:///memory.db`.
-        preset: the policy that the `policy` values change.
+        preset: the preset that `policy` changes.
         policy: changes to the preset, by field name.
         model: the model of observer and reflector, such as `anthropic:claude-haiku-4-5`, or several,
             tried in order: `anthropic:claude-haiku-4-5, openai:gpt-5-mini`, in a file also a list;
             None: the embedded ones, which need no model.
-        observer_model: the model of the observer instead of *model*.
-        reflector_model: the model of the reflector instead of *model*.
-        model_key_variable: the environment variable of the key for *model*; None: that of its
-            provider, such as `ANTHROPIC_API_KEY`. Of several models only those of the first one's
+        observer_model: the model of the observer instead of `model`.
+        reflector_model: the model of the reflector instead of `model`.
+        model_key_variable: the environment variable of the key for `model`; None: that of its
+            provider, such as `ANTHROPIC_API_KEY`. Of several models, only those of the first one's
             provider get it.
         observer_key_variable: the same for the observer's model.
         reflector_key_variable: the same for the reflector's model.
-        durability: of a SQLite file: `full` survives power loss, `normal` only a killed process.
+        durability: for a SQLite file: `full` survives power loss, `normal` only a killed process.
         lease_seconds: the time after a crash until other processes may take over its conversations;
-            those that share a file notice within a further minute.
+            processes on the same file notice within another minute.
         turn_wait_seconds: the longest wait of a chat's turn for another turn of the conversation.
-        workers: the number of conversations observed or reflected in parallel; 0: work is only done
-            by calls that wait for it, such as `flush`.
-        observer_processes: the number of processes in which observing, reflecting and extracting
-            without a model are computed; 0: in this process. A program that sets it must open the
-            memory under `if __name__ == "__main__"`, as processes that are started import it.
-        parallel_slices: the number of stretches of one conversation that are observed in parallel
-            while so many are due, as after an import; their notes do not know one another.
-        engine: `local` looks for background work in each process that opens the memory;
-            `procrastinate` has the processes on a PostgreSQL database share it as jobs.
+        workers: the number of conversations worked on in parallel; 0: only calls that wait for work,
+            such as `flush`, do it.
+        observer_processes: the number of processes for observing, reflecting and extracting without
+            a model; 0: in this process. A program that sets it must open the memory under
+            `if __name__ == "__main__"`, as the started processes import it.
+        parallel_slices: the number of stretches of one conversation to observe in parallel if that
+            many are due, as after an import; their observers do not see each other's notes.
+        engine: with `local`, each process that opens the memory looks for background work; with
+            `procrastinate`, the processes on a PostgreSQL database share it as jobs.
         shutdown_timeout_seconds: the longest wait for steps in progress on closing.
         blocks_directory: the directory for notes of ended conversations as JSON Lines, such as
             `~/.zora/memory/observations`; none by default.
@@ -58,22 +58,22 @@ class Settings:
         daily_directory: the directory of daily notes, a Markdown file per day and user; none by
             default.
         daily_keep_days: the age in days at which daily notes are summarised and archived.
-        superseded_keep_days: the days that segments stay after a reflection replaced them. Of each
-            kind of rows what none of its two rules keeps is deleted, and without rules nothing is;
-            the last 24 hours always stay.
-        superseded_keep_last: the number of newest replaced segments of a conversation that stay.
-        log_keep_days: the days that entries of a conversation's log stay; the newest one always does.
-        log_keep_last: the number of newest entries of a conversation's log that stay.
-        usage_keep_days: the days that model calls stay in the ledger.
-        usage_keep_last: the number of newest model calls that stay in the ledger.
-        vectors_keep_days: the days that messages are found by their vectors; by words they always are.
-        vectors_keep_last: the number of newest messages of a conversation whose vectors stay.
-        calls_per_minute: the most calls of a model in any minute for the background work of all
-            processes on the database together; what is beyond waits, and no turn does. Later calls of
-            a step, such as a repair, count and do not wait; embedders are not limited.
+        superseded_keep_days: the days to keep segments after a reflection replaced them. Rows of a
+            kind are deleted if neither of its two rules keeps them; without rules, and in the last
+            24 hours, all rows are kept.
+        superseded_keep_last: the number of newest replaced segments to keep per conversation.
+        log_keep_days: the days to keep entries of a conversation's log; the newest always stays.
+        log_keep_last: the number of newest log entries to keep per conversation.
+        usage_keep_days: the days to keep model calls in the ledger.
+        usage_keep_last: the number of newest model calls to keep in the ledger.
+        vectors_keep_days: the days to keep vectors of messages; words are always searched.
+        vectors_keep_last: the number of newest messages per conversation whose vectors are kept.
+        calls_per_minute: the rate limit per model for background work, shared by all processes on
+            the database; calls beyond it wait, but turns never do. Follow-up calls of a step, such
+            as a repair, count but do not wait; embedders are not limited.
         input_tokens_per_minute: the same for input tokens, by our count.
-        budgets: limits on what observers, reflectors and extractors spend on models; see `Budget`.
-        over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
+        budgets: spending limits of observers, reflectors and extractors; see `Budget`.
+        over_budget: beyond a hard budget, notes are `extractive`, or messages stay `raw`.
     """
 
     url: str = "sqlite:///memory.db"
@@ -117,7 +117,7 @@ class Settings:
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return the policy that *settings* describe: a preset with changes.
+    """Return the policy of *settings*: a preset with changes.
 
     Raises:
         InvalidPolicy: a field is unknown, or its value contradicts the others.
@@ -130,6 +130,6 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def nearest_hint(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
-    """Return the remedy for an unknown name: the nearest known one, or else those to list."""
+    """Return the remedy for an unknown name: the most similar known name, or a list of names."""
     nearest = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(listed or known)}"

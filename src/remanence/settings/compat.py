@@ -1,8 +1,8 @@
-"""Configuration files of the source designs, translated to ours.
+"""Translation of the source designs' configuration files.
 
-Each design has a table of keys with its own names and units; `translate` converts them. A file may
-also have other tables of its host, which are ignored, and keys of `Settings`, which work as in a
-file of ours. An unknown key in the memory's own table is an error.
+Each design has a table of keys with its own names and units, which `translate` converts. A file may
+also have other tables of its host, which are ignored, and keys of `Settings`, which work as in our
+own files. An unknown key in the memory's table is an error.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ _OUR_KEYS = tuple(field.name for field in dataclasses.fields(Settings))
 
 
 def translate(values: Table, *, file: Path) -> Mapping[str, Entry] | None:
-    """Return the settings of a file in one of the dialects by our keys; None if it is in none.
+    """Return the settings of a file by our keys; None if it is not in one of the dialects.
 
     Raises:
-        InvalidPolicy: the file is in two dialects, a key is unknown or there twice, or its value is
-            not of its type.
+        InvalidPolicy: the file is in two dialects, a key is unknown or occurs twice, or a value has
+            a wrong type.
     """
     found = _find_table(values, file)
     if found is None:
@@ -50,7 +50,7 @@ def translate(values: Table, *, file: Path) -> Mapping[str, Entry] | None:
 
 
 def _find_table(values: Table, file: Path) -> tuple[Dialect, Table] | None:
-    """Return the dialect of a file and its own table, which may be empty."""
+    """Return the dialect of a file and its table, which may be empty."""
     tables = {
         dialect.name: (dialect, found[0])
         for dialect in DIALECTS
@@ -76,7 +76,7 @@ def _find_table(values: Table, file: Path) -> tuple[Dialect, Table] | None:
 
 
 def _look_up(values: object, path: tuple[str, ...]) -> list[object]:
-    """Return the value at a path, in a list that is empty if there is none."""
+    """Return a list with the value at a path, or an empty list."""
     for name in path:
         if not isinstance(values, Mapping) or name not in values:
             return []
@@ -85,7 +85,7 @@ def _look_up(values: object, path: tuple[str, ...]) -> list[object]:
 
 
 def _table_keys(dialect: Dialect, table: Table, source: str) -> Iterator[tuple[str, Entry]]:
-    """Yield the keys with a value, by their first spelling; null means the default."""
+    """Yield the keys with values, by their first spelling; null means the default."""
     names = {
         spelling: name for name, key in dialect.keys.items() for spelling in (name, *key.spellings)
     }
@@ -113,7 +113,7 @@ def _table_keys(dialect: Dialect, table: Table, source: str) -> Iterator[tuple[s
 
 
 def _halves(table: object) -> dict[str, str]:
-    """Return provider and model of a table, as far as it names them."""
+    """Return the provider and model that a table names, as far as it does."""
     if not isinstance(table, Mapping):
         return {}
     halves = ((name, table.get(name)) for name in ("provider", "model"))
@@ -123,7 +123,7 @@ def _halves(table: object) -> dict[str, str]:
 def _model(
     dialect: Dialect, keys: Mapping[str, Entry], main: Mapping[str, str], source: str
 ) -> str | None:
-    """Return the model for notes; one without a provider takes it from the main agent."""
+    """Return the model for notes; the provider defaults to the main agent's."""
     halves = {**main, **_halves({name: entry.value for name, entry in keys.items()})}
     if "provider" not in dialect.keys:
         model = halves.get("model")
@@ -145,10 +145,10 @@ def _model(
 
 
 def _our_entries(entries: Mapping[str, Entry], values: Table, source: str) -> dict[str, Entry]:
-    """Return the keys of `Settings` that are next to the design's table.
+    """Return the keys of `Settings` beside the design's table.
 
     Raises:
-        InvalidPolicy: one contradicts the table.
+        InvalidPolicy: a key contradicts the table.
     """
     ours = flat_entries({key: values[key] for key in _OUR_KEYS if key in values}, source)
     for key, entry in ours.items():

@@ -1,4 +1,4 @@
-"""The settings of the source designs: a table of keys for each."""
+"""The settings of the source designs, as a table of keys for each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Convert: TypeAlias = Callable[[Any, Mapping[str, Any]], Any]  # a value and all 
 
 
 class Key(NamedTuple):
-    """The type of a key's values, the policy's fields that follow from one, and other spellings."""
+    """The type of a key's value, the policy fields derived from it, and other spellings of the key."""
 
     type: Any  # a type with its range
     fields: Mapping[str, Convert] = {}
@@ -22,8 +22,8 @@ class Key(NamedTuple):
 class Dialect:
     """The settings format of a design.
 
-    `path` is that of its table in a file. A file without that table is also of this design if it
-    has the design's name, or one of the tables in `hosts`; then the preset's defaults apply.
+    `path` is the path of its table in a file. A file without that table also belongs to this design
+    if it has the design's name, or one of the tables in `hosts`; then the preset's defaults apply.
     `agent` is the table of the design's main agent.
     """
 
@@ -35,7 +35,7 @@ class Dialect:
 
     @property
     def name(self) -> str:
-        """The path of its table, with dots."""
+        """The dotted path of its table."""
         return ".".join(self.path)
 
     def key_path(self, name: str) -> str:
@@ -110,11 +110,11 @@ ZORA = Dialect(
 _BRAIN_REFLECT_RATIO: Final = 0.6
 _BRAIN_OUTPUT_TOKENS: Final = 32_000
 MAX_OUTPUT_TOKENS: Final = 64_000
-"""The output limit of today's models."""
+"""The output limit of current models."""
 
 
 def _brain_output_tokens(threshold: int, _keys: Mapping[str, Any]) -> int:
-    """A reflection must fit in one answer, so a larger log needs a longer one."""
+    """Return the output limit, as a reflection must fit in one answer."""
     tokens = max(_BRAIN_OUTPUT_TOKENS, int(threshold * _BRAIN_REFLECT_RATIO))
     return min(tokens, MAX_OUTPUT_TOKENS)
 

@@ -1,4 +1,4 @@
-"""One setting of a source, as its writer wrote it and as we read it."""
+"""A setting from a source, as written there and as read by us."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from remanence.validation import is_of_type
 
 
 class Entry(NamedTuple):
-    """A setting in our terms; `name` and `value` are its own in `source`, such as `file lango.json`."""
+    """A setting by our key; `name` and `value` are as written in `source`, such as `file lango.json`."""
 
     setting: object
     name: str
@@ -18,16 +18,16 @@ class Entry(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """The source, and the name that it has there if that is another one."""
+        """The source, with the setting's name there if it differs from ours."""
         return f"{self.source}: {self.name}" if self.translated else self.source
 
     def error(self, problem: str) -> InvalidPolicy:
-        """Return the error of an impossible value."""
+        """Return the error for an impossible value."""
         return InvalidPolicy(f"{self.name}={self.value!r} ({self.source}) is impossible: {problem}")
 
 
 def flat_entries(values: Mapping[str, Any], source: str) -> dict[str, Entry]:
-    """Return the entries of a source that has our keys, with the policy's in a table."""
+    """Return the entries of a source with our keys, and the policy's keys in a table."""
     changes = values.get("policy", {})
     if not isinstance(changes, Mapping):
         raise InvalidPolicy(
@@ -39,7 +39,7 @@ def flat_entries(values: Mapping[str, Any], source: str) -> dict[str, Entry]:
 
 
 def whole_number(value: object, kind: Any) -> object:  # a type with its range
-    """Return a number without its point where *kind* has none: a program may write 1000.0."""
+    """Return a number as an int if *kind* is one, as programs may write 1000.0."""
     if isinstance(value, float) and value.is_integer() and not is_of_type(value, kind):
         return int(value)
     return value

@@ -1,8 +1,8 @@
-"""Sources of settings: arguments, environment, a file, defaults; the first with a value counts.
+"""Sources of settings, in order of precedence: arguments, environment, a file, defaults.
 
-`REMANENCE_URL`, `REMANENCE_POLICY__TAIL_TOKENS` and so on name the same keys as `remanence.toml`
-or `remanence.json` in the working directory, or as the file in `REMANENCE_CONFIG`. That file may
-also be in a dialect of `remanence.settings.compat`.
+`REMANENCE_URL`, `REMANENCE_POLICY__TAIL_TOKENS` and so on are the same keys as in the file, which is
+`remanence.toml` or `remanence.json` in the working directory, or named by `REMANENCE_CONFIG`. The
+file may also be in a dialect of `remanence.settings.compat`.
 """
 
 import json
@@ -31,7 +31,7 @@ FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
 )
-"""Variables with the prefix that are not settings, like those that begin with REMANENCE_TEST_."""
+"""Variables with the prefix that are not settings, beside those that start with REMANENCE_TEST_."""
 ENVIRONMENT: Final = "environment"
 CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})
 """Keys that may be a list of models, tried in order."""
@@ -48,7 +48,7 @@ _COMMENT = re.compile(
 class LoadedSettings:
     """Settings with the source of each value; keys are dotted, such as `policy.tail_tokens`.
 
-    A key that is not in `origins` has its default.
+    Keys that are not in `origins` have their default.
     """
 
     settings: Settings
@@ -56,11 +56,11 @@ class LoadedSettings:
 
 
 def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> LoadedSettings:
-    """Read settings once, at the start; an argument of None counts as missing.
+    """Read the settings once, at the start; arguments of None count as missing.
 
     Raises:
-        InvalidPolicy: a key is unknown, or its value is impossible; the text names the key as its
-            source does, with its value, its source, and what to write.
+        InvalidPolicy: a key is unknown, or its value is impossible; the text names the key as in its
+            source, the value, the source, and the remedy.
     """
     entries = {} if file is None else dict(_read_file(file))
     entries |= _read_environment()
@@ -75,7 +75,7 @@ def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> Load
     try:
         policy_of(settings)
     except InvalidSetting as error:
-        # Of values that contradict each other, one that a source has is named.
+        # Of contradicting values, name one that a source sets.
         words = (error.name, *re.findall(r"\w+", error.remedy))
         key = next((f"policy.{word}" for word in words if f"policy.{word}" in entries), None)
         if key is None:
@@ -86,7 +86,7 @@ def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> Load
 
 
 def config_file(directory: Path) -> Path | None:
-    """Return the path of the settings file, None if there is none.
+    """Return the path of the settings file, or None.
 
     Raises:
         InvalidPolicy: `REMANENCE_CONFIG` is not a file.
@@ -113,7 +113,7 @@ def _key_types() -> Mapping[str, Any]:  # types with their ranges
 
 
 def _read_environment() -> dict[str, Entry]:
-    """Return the entries of the environment; an empty variable counts as missing."""
+    """Return the entries from the environment; empty variables count as missing."""
     types = _key_types()
     keys = {variable(key): key for key in ("policy", *types)}
     entries: dict[str, Entry] = {}
@@ -144,7 +144,7 @@ def _read_file(file: Path) -> Mapping[str, Entry]:
     is_json = file.suffix in (".json", ".jsonc")
     try:
         text = file.read_text(encoding="utf-8-sig")
-        if file.suffix == ".jsonc":  # comments become spaces, so that errors name the right line
+        if file.suffix == ".jsonc":  # blank out comments, so that errors name the right line
             text = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
         values = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
@@ -159,7 +159,7 @@ def _read_file(file: Path) -> Mapping[str, Entry]:
 
 
 def _check(key: str, entry: Entry) -> Any:  # of the type of its key
-    """Return the value of a key, as its type where a source can only write another one."""
+    """Return the value of a key, converted from what its source can express."""
     types = _key_types()
     if key not in types:
         known = [variable(name) if entry.source == ENVIRONMENT else name for name in types]
@@ -177,12 +177,12 @@ def _check(key: str, entry: Entry) -> Any:  # of the type of its key
 
 
 def _convert(value: Any, hint: Any, entry: Entry) -> Any:  # of any type, as of a file
-    """Return a value as a type, or unchanged if that is impossible.
+    """Convert a value to a type, or return it unchanged if that is impossible.
 
-    The environment writes numbers as texts; files write tuples as lists, and budgets as tables.
+    The environment has numbers as strings; files have tuples as lists, and budgets as tables.
 
     Raises:
-        InvalidPolicy: a field of a table is not one that it can have.
+        InvalidPolicy: a table has an unknown field.
     """
     kind = next(iter(get_args(hint)), None)
     if isinstance(value, list) and is_dataclass(kind):
@@ -212,7 +212,7 @@ def _read_tables(tables: list[Any], hint: Any, entry: Entry) -> Any:  # as above
 
 
 def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
-    """Return *error* in the words of the source that set *key*."""
+    """Return *error* in terms of the source that set *key*."""
     if entry.translated:
         return entry.error(f"it sets {key}, and {error}")
     return entry.error(error.remedy if key.removeprefix("policy.") == error.name else str(error))

@@ -1,4 +1,4 @@
-"""Value types that all other packages share."""
+"""Value types shared by all other packages."""
 
 from remanence.types.api_key import APIKey, Scope
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState

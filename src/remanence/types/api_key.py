@@ -1,4 +1,4 @@
-"""Keys of clients of the service."""
+"""API keys for clients of the service."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,11 +9,11 @@ Scope: TypeAlias = Literal["read", "write", "erase", "metrics"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class APIKey:
-    """A key of a client: the tenant whose memory it opens, and what it may do there.
+    """A client's key: the tenant that it gives access to, and its scopes.
 
-    `read` is for contexts, notes and searches, `write` for messages and turns, `erase` for
-    forgetting, deleting and exporting, `metrics` for the numbers of the service, which are those of
-    all tenants. `digest` is the SHA-256 of the token, which is not kept.
+    `read` allows contexts, notes and searches, `write` messages and turns, `erase` forgetting,
+    deleting and exporting, `metrics` the metrics of the service, which cover all tenants. `digest` is
+    the SHA-256 of the token, which is not stored.
     """
 
     id: str

@@ -18,13 +18,14 @@ _LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
 class Budget:
     """A limit on the cost of observers, reflectors and extractors, not of chats and embedders.
 
-    A call counts when it ends, so those in progress may exceed a hard limit. Beyond it facts are
-    extracted by no other means: they wait until the budget starts again.
+    A call counts when it ends, so calls in progress may exceed a hard limit. Beyond it, the
+    extraction of facts waits until the budget starts over.
 
     Attributes:
-        scope: each conversation by itself, each user of a tenant, or all of a UTC day.
-        daily: whether a conversation or user starts again from 0 each UTC day; a day always does.
-        soft_usd: the cost from which there is a warning.
+        scope: per conversation, per user of a tenant, or for everything in a UTC day.
+        daily: whether the budget of a conversation or user starts over each UTC day; that of a day
+            always does.
+        soft_usd: the cost from which a warning is logged.
         hard_usd: the cost from which no model is called. Calls of unknown price count as 0.
         soft_tokens: like `soft_usd`, for input and output tokens together.
         hard_tokens: like `hard_usd`, for input and output tokens together.
@@ -67,7 +68,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """The spent part of a budget; at level `hard` no model is called."""
+    """The spending of a budget; at level `hard`, no model is called."""
 
     budget: Budget
     spent_usd: float

@@ -1,14 +1,14 @@
-"""Limits of the calls of a model that all processes on a database share."""
+"""Rate limits of a model, shared by all processes on a database."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class CallPermit(NamedTuple):
-    """The permission to call a model now, or, with *wait_until*, the time to ask again.
+    """The permission to call a model now, or with `wait_until` the time to ask again.
 
-    `tests_pause` is set where the call tests if a pause is over: an answer ends the pause that lasts
-    until that time.
+    `tests_pause` is set if the call tests whether a pause is over: an answer ends the pause until
+    that time.
     """
 
     wait_until: datetime | None = None
@@ -16,7 +16,7 @@ class CallPermit(NamedTuple):
 
 
 class ModelPause(NamedTuple):
-    """A pause of the calls of a model that its provider asked for."""
+    """A pause in the calls of a model, which its provider asked for."""
 
     model: str
     until: datetime

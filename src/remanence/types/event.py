@@ -1,4 +1,4 @@
-"""Events: reports of background work and of forgetting."""
+"""Events: reports of committed background work and erasures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ EventValue: TypeAlias = str | int | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A committed change of a tenant's memory; the tenant's ids count up from 1.
+    """A committed change of a tenant's memory; a tenant's ids count up from 1.
 
-    Ids are missing only where old events, or those of a deleted conversation or a forgotten user,
-    were erased. `data` has ids, ranges of the tape, counts and codes, and no text of messages or
-    notes. Events of facts that a program saved or forgot name a user and no conversation.
+    Ids are missing only if events were erased: old ones, and those of a deleted conversation or a
+    forgotten user. `data` has ids, ranges of the tape, counts and codes, but no text of messages or
+    notes. Events for facts saved or forgotten by a program name a user, but no conversation.
     """
 
     id: int
@@ -31,7 +31,7 @@ class Event:
 
 
 class EventPage(NamedTuple):
-    """Events in the order of their ids, and the id up to which they were looked for."""
+    """Events in order of their ids, and the id to continue after."""
 
     events: tuple[Event, ...]
     last: int

@@ -9,7 +9,7 @@ FactType: TypeAlias = Literal["knowledge", "behavior", "event", "skill", "profil
 
 
 class Owner(NamedTuple):
-    """The owner of facts: a user of a tenant. Nobody else ever sees them."""
+    """The owner of facts: a user of a tenant. No other user ever sees them."""
 
     tenant: str
     user: str
@@ -19,7 +19,7 @@ class Owner(NamedTuple):
 class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
-    `replaces` is the id of the known fact whose place it takes.
+    `replaces` is the id of the known fact that it supersedes.
     """
 
     summary: str
@@ -35,9 +35,9 @@ class FactDraft:
 class Fact:
     """A sentence about a user that outlives the conversation it comes from.
 
-    `conversation` with `first_seq..last_seq` is its source; a fact that was saved by hand may have
-    none. It is valid from `valid_from` to `valid_to`, which is None while it is valid;
-    `superseded_by` is the id of the fact that replaced it.
+    `conversation` with `first_seq..last_seq` is its source, which a fact saved by hand may lack. It
+    is valid from `valid_from` to `valid_to`, which is None for a current fact; `superseded_by` is
+    the id of the fact that replaced it.
     """
 
     id: str
@@ -57,14 +57,14 @@ class Fact:
 
     @property
     def owner(self) -> Owner:
-        """The tenant and the user that the fact belongs to."""
+        """The tenant and user that the fact belongs to."""
         return Owner(self.tenant, self.user)
 
 
 class Repetition(NamedTuple):
-    """A fact that says the same as the one with the id `repeats`.
+    """A fact that says the same as the fact `repeats`, from another source.
 
-    It takes the place of that one when that is erased with its source.
+    It replaces that fact if that is erased together with its source.
     """
 
     repeats: str
@@ -73,12 +73,12 @@ class Repetition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChanges:
-    """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones.
+    """New facts of one owner; `replaced` maps ids of replaced facts to ids of new ones.
 
-    A new one may be replaced by a later one in `facts`, and one of the past names its successor: it
-    replaces those that this one had replaced. `repetitions` are of known or new facts.
-    `newest` is the id of the newest current fact that they were compared with, "" if there was
-    none: a store writes nothing if the owner has another by then. None: it does not matter.
+    A new fact may be replaced by a later one in `facts`. A new fact that is already outdated names
+    its successor, and is put between that and the facts it had replaced. `repetitions` repeat known
+    or new facts. `newest` is the id of the newest current fact that they were compared with, "" if
+    there was none; a store writes nothing if the owner has another by then. None skips this check.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -91,9 +91,9 @@ class FactChanges:
 class FactsPin:
     """The facts that a conversation's contexts show until its prefix changes anyway.
 
-    `text` has those of other conversations, and stands before the notes; `own_text` has those of
-    this one that its notes lack, and follows the reflections. `marker` and `own_marker` name the
-    first and the last reflection for which they were chosen, `at` is the time of the choice.
+    `text` has facts of other conversations, shown before the notes; `own_text` has facts of this
+    one that its notes lack, shown after the reflections. `marker` and `own_marker` name the first
+    and the last reflection at the time of the choice, `at`.
     """
 
     marker: str

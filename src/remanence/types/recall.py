@@ -1,4 +1,4 @@
-"""Filters and hits of recall, and the tasks of its vector index."""
+"""Filters and hits of recall, and tasks of the vector index."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,9 @@ HitKind: TypeAlias = Literal["note", "message", "fact"]
 class Hit:
     """A found note, raw message or fact, with the messages it comes from.
 
-    A note has a tag and a priority, a message has a role, and both have the speaker by name or
-    role. `conversation` is the id of their conversation; a fact that was saved by hand has none,
-    and its `first_seq` is 0. `source_id` is the id of the segment, the message or the fact.
-    `snippet` is the matching part of the text.
+    A note has a tag and a priority, a message has a role, and both have a speaker, by name or role.
+    `conversation` is the id of the source; for a fact saved by hand it is None, and `first_seq` is
+    0. `source_id` is the id of the segment, message or fact, `snippet` the matching part of the text.
     """
 
     kind: HitKind
@@ -40,9 +39,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallFilter:
-    """Conditions on a hit: at or after *since*, before *until*, and its kind, tag, priority, role.
+    """Conditions on hits: from `since` on, before `until`, and kind, tag, priority and role.
 
-    A field that a kind of hit does not have excludes that kind.
+    A condition on a field that a kind of hit lacks excludes that kind.
 
     Raises:
         InvalidPolicy: a field has an invalid value, such as a time without a time zone.
@@ -73,7 +72,7 @@ class RecallFilter:
 
 
 class VectorItem(NamedTuple):
-    """A text without a vector, and the store's key for it; for a fact also its owner and id."""
+    """A text without a vector, with the store's key for it; for a fact also its owner and id."""
 
     key: int
     text: str
@@ -83,10 +82,10 @@ class VectorItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorTask:
-    """A batch of texts to embed together, and the store's progress.
+    """A batch of texts to embed, and the position after it.
 
-    `subject` is `segment` for the notes and messages of a segment, or `fact`; `cursor` is the
-    position where the next task begins.
+    `subject` is `segment` for the notes and messages of a segment, or `fact`; the next task begins
+    at `cursor`.
     """
 
     model: str

@@ -19,7 +19,7 @@ FORGOTTEN: Final = "[forgotten]"
 
 @dataclass(frozen=True, slots=True)
 class ForgottenMessage:
-    """The place of a forgotten message, and the salted hash of what it said."""
+    """The location of a forgotten message, and the salted hash of its content."""
 
     conversation: str
     seq: int
@@ -29,14 +29,14 @@ class ForgottenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Receipt of a call of `forget`; with `erased=False`, the candidates that a query found.
+    """Receipt of a `forget` call; with `erased=False`, the candidates that a query found.
 
-    `digest` of a message is `digest(message, salt)` of the message that was; the salt is nowhere
-    else, so that nobody can guess a short text from what stayed. `segments` are the notes that
-    covered a message or named a value of it, and `remade` those that took their place in contexts,
-    in which `notes_gone` notes are missing, of other messages too, and `notes_new` are new.
-    `vectors` is the number of vectors. `files` were rewritten or deleted, `still_in` are files of
-    people that have the text, and were left alone. `kept` is `chain` of the conversation's messages
+    The digest of a message is `digest(message, salt)` of its former content; the salt is stored
+    nowhere else, so that short texts cannot be guessed. `segments` are the erased segments, which
+    covered a message or named a value of it, and `remade` their replacements, in which `notes_gone`
+    notes (also of other messages) are missing and `notes_new` are new. `vectors` is the number of
+    erased vectors. `files` were rewritten or deleted; `still_in` are files maintained by people,
+    which have the text and were left alone. `kept` is the `chain` of the conversation's messages
     afterwards; empty for a user.
     """
 
@@ -63,10 +63,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Tombstones by their seq, ids of the segments and facts to erase, and new live segments.
+    """Tombstones by seq, ids of the segments and facts to erase, and new live segments.
 
-    Of the facts, `named` are to be erased with their repetitions. `notes_gone` of the live notes
-    are not in the new segments, and `notes_new` only there.
+    The facts in `named` are erased with their repetitions. `notes_gone` counts live notes that the
+    new segments lack, and `notes_new` notes that only they have.
     """
 
     tombstones: tuple[Message, ...]
@@ -79,7 +79,7 @@ class Erasure:
 
 
 class Erased(NamedTuple):
-    """The state after an erasure, and the number of vectors that went."""
+    """The state after an erasure, and the number of erased vectors."""
 
     state: MemoryState
     vectors: int
@@ -91,9 +91,9 @@ def digest(message: Message, salt: str) -> str:
 
 
 def chain(messages: Iterable[Message]) -> str:
-    """Return a hash of the messages in order, each link of which covers all before it.
+    """Return a hash chain over the messages, in order.
 
-    The `digest` of a message counts only if it is a tombstone, and says nothing.
+    The `digest` of a message counts only if the message is a tombstone.
     """
     link = ""
     for message in messages:
@@ -110,7 +110,7 @@ def _is_tombstone(message: Message) -> bool:
 
 
 def tombstone(message: Message, salt: str) -> Message:
-    """Return a message without what it said; tool calls and results stay paired."""
+    """Return a message without its content; tool calls and results stay paired."""
     content = tuple(part for part in map(_empty, message.content) if part is not None)
     return message.replace(
         name=None,

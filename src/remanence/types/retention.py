@@ -9,9 +9,9 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """The rows to keep of a kind: those younger than `days`, and the newest `last`.
+    """The rows of a kind to keep: those younger than `days`, and the newest `last`.
 
-    Rows of the last 24 hours are always kept; without a rule all are.
+    Rows of the last 24 hours are always kept; without a rule, all rows are.
     """
 
     days: int | None = None
@@ -27,9 +27,9 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The rows to keep: replaced segments, log entries, model calls and vectors of messages.
+    """The rows to keep of replaced segments, log entries, model calls and message vectors.
 
-    `last` counts those of each conversation, and all model calls of the database.
+    `last` counts per conversation, and for model calls in the whole database.
     """
 
     superseded: Keep = Keep()
@@ -42,7 +42,7 @@ class Retention:
 
 
 class Pruned(NamedTuple):
-    """Counts of rows that were deleted, or would be."""
+    """Counts of deleted rows, or of rows that would be deleted."""
 
     superseded: int = 0
     log: int = 0
@@ -55,7 +55,7 @@ class Pruned(NamedTuple):
 
 
 class TableSize(NamedTuple):
-    """A table with its rows, and its bytes with those of its indexes."""
+    """The number of rows of a table, and its bytes including indexes."""
 
     table: str
     rows: int

@@ -13,7 +13,7 @@ DropReason: TypeAlias = Literal[
 
 
 STAND_IN: Final = "stand-in/"
-"""Begins `made_by` of notes that the embedded observer made in the place of another one."""
+"""Prefix of `made_by` for notes that the embedded observer made in place of the configured one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,11 @@ class Note:
 class DroppedLine:
     """A line of a model's answer that did not become a note, and the reason.
 
-    `introduction`: it only announces the lines. `repeated`, `known`: the same is already in the
-    answer, or in a note that the model was shown. `invented`: it has a value, given in `detail`,
+    `introduction`: it only introduces the other lines. `repeated`, `known`: it repeats another line
+    of the answer, or a note that the model was shown. `invented`: it has a value, given in `detail`,
     that is not in the source. `reworded`: it paraphrases a CRITICAL note, which is kept verbatim.
-    `unasked`: it answers a request for missing values without any of them.
-    `over_budget`: the notes had no room for a line of the priority and tag in `detail`.
+    `unasked`: it was requested for missing values, but has none of them. `over_budget`: there was no
+    room for a line of the priority and tag in `detail`.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Draft:
     """The output of an observer or a reflector; `made_by` names it and its version.
 
     `nothing` means that the source has nothing worth noting, which is not a failure; `complete`
-    is False if the answer was cut off. `dropped` are lines that were written but not kept.
+    is False if the answer was cut off. `dropped` are lines of the answer that did not become notes.
     """
 
     notes: tuple[Note, ...]
@@ -80,13 +80,13 @@ class Draft:
 class Segment:
     """A contiguous range of the tape with the text that replaces it in a context.
 
-    Generation 0 is an observation, made from messages; generation g a reflection, made from
+    Generation 0 is an observation, made from messages; generation g is a reflection, made from
     segments of generation g-1 (the top generation from its own). `source_tokens` counts the
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
-    source that are missing from the text, `dropped` the lines of a model's answer that are not
-    among the notes. `version` is the log version that added the segment, `superseded` the one that
-    replaced it; `notes_version` numbers all segments of a conversation from 1 on. `failed` lists
-    the stretches of the range without notes, because every try to observe them failed.
+    source that are missing from the text, `dropped` lines of a model's answer that did not become
+    notes. `version` is the log version that added the segment, `superseded` the one that replaced
+    it; `notes_version` numbers all segments of a conversation from 1 on. `failed` lists stretches
+    that have no notes because every attempt to observe them failed.
     """
 
     id: str
@@ -114,5 +114,5 @@ class Segment:
 
     @property
     def stands_in(self) -> bool:
-        """True if the configured observer is still to make these notes."""
+        """True if the configured observer has yet to replace these notes."""
         return self.made_by.startswith(STAND_IN)

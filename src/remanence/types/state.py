@@ -10,14 +10,14 @@ from remanence.wire.message import Message
 
 
 class ConversationRef(NamedTuple):
-    """The name of a conversation: its id is unique for a tenant."""
+    """The name of a conversation: an id that is unique within its tenant."""
 
     tenant: str
     id: str
 
 
 class TapeVersion(NamedTuple):
-    """A tape until it is deleted, as its key shows, or made to forget."""
+    """Identifies a tape until it is deleted (which changes `key`) or erased from (`erasures`)."""
 
     key: int
     erasures: int
@@ -25,14 +25,13 @@ class TapeVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The failure of a step: its reason, its repetitions, and the time of the next try.
+    """The failure of a step: its reason, its repetitions, and the time of the next attempt.
 
-    `last_seq` is the end of the tape at that time: a step that has stopped is tried again when the
-    tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
-    step succeeds. `skips` counts in a row how often a step was left out on purpose, which ends the
-    row of `failures`; `deferrals` how often it had to wait for a limit, which ends none.
-    `rejections` counts the tries that no outage explains: the messages may be the cause. `timeouts`
-    counts the tries that took too long.
+    `last_seq` is the end of the tape at that time: a latched step is retried when the tape has
+    grown, or when another maker than `made_by` takes over. Success clears the failure. `skips` counts
+    consecutive intentional skips, which reset `failures`; `deferrals` counts waits for a rate limit,
+    which do not. `rejections` counts failures that no outage explains, so that the messages may be
+    the cause; `timeouts` counts attempts that took too long.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -50,12 +49,12 @@ class Failure:
 
     @property
     def halvings(self) -> int:
-        """The halvings of the next slice: half of one that timed out may be done in time."""
+        """How often to halve the next slice, as half of a slice that failed may succeed."""
         return self.rejections + self.timeouts
 
     @property
     def left_out(self) -> int:
-        """The times in a row that the step was not tried."""
+        """How often in a row the step was skipped or deferred."""
         return self.skips + self.deferrals
 
 
@@ -64,12 +63,11 @@ class MemoryState:
     """The cursors of a conversation and its token accounts.
 
     `observed_seq`, `active_seq` and `reflected_seq` are the three cursors; `tail_seq` is the first
-    message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
-    messages that are observed already). Facts about the user are extracted up to `facts_seq`.
-    Background work looks at the conversation at `look_at`, or when the tape has more than
-    `look_tokens`. `erasures` counts what was forgotten of it or of its user's facts. The sums count
-    the tape up to a cursor, so that no counter is ever reset. `key` changes when a conversation is
-    deleted and created again.
+    message that a context shows raw (at most `active_seq + 1`; less if `keep_last` includes messages
+    that are already observed). Facts about the user are extracted up to `facts_seq`. Background work
+    looks at the conversation at `look_at`, or when the tape exceeds `look_tokens`. `erasures` counts
+    erasures of its messages or its user's facts. The sums count the tape up to a cursor, so that no
+    counter is ever reset. `key` changes when a conversation is deleted and created again.
     """
 
     ref: ConversationRef
@@ -105,17 +103,17 @@ class MemoryState:
 
     @property
     def owner(self) -> Owner | None:
-        """The owner of the facts that the conversation may see; None if its tape has no user."""
+        """The owner of the facts that the conversation may see; None if it has no user."""
         return Owner(self.ref.tenant, self.user) if self.user else None
 
     @property
     def failures(self) -> int:
-        """Failed tries in a row, of the step that fails more."""
+        """The largest number of failures in a row of any step."""
         return max((failure.failures for failure in self._failed), default=0)
 
     @property
     def next_attempt_at(self) -> datetime | None:
-        """Time of the next try of a failed step; None if nothing fails."""
+        """The time of the next attempt of a failed step; None if nothing fails."""
         return min((failure.next_attempt_at for failure in self._failed), default=None)
 
     @property
@@ -130,7 +128,7 @@ class MemoryState:
         return tuple(failure for failure in steps if failure is not None)
 
     def failure_of(self, step: str) -> Failure | None:
-        """Return the failure of a step, if its last try failed."""
+        """Return the failure of a step, if its last attempt failed."""
         return next((failure for failure in self._failed if failure.step == step), None)
 
     @property
@@ -157,7 +155,7 @@ class Appended(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A planned look at a conversation, and the current owner of its lease."""
+    """A scheduled look at a conversation, and the current owner of its lease."""
 
     at: datetime
     key: int
@@ -167,9 +165,9 @@ class Look(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """Work that is due: conversations, their unobserved tokens, and the age of the oldest.
+    """Due work: the conversations, their unobserved tokens, and the age of the oldest look.
 
-    Those that are worked on are among them; those beyond the first thousand are not counted.
+    Includes conversations in progress; at most the first thousand are counted.
     """
 
     conversations: int
@@ -194,8 +192,8 @@ LogKind: TypeAlias = Literal[
 class Unready:
     """A reason why a memory is not ready.
 
-    `store`: it cannot be read; `overdue`: background work does not keep up; `failing`: its last
-    steps all failed. `detail` contains no conversation ids and no message text.
+    `store`: the store cannot be used; `overdue`: background work does not keep up; `failing`: the
+    last steps all failed. `detail` contains no conversation ids and no message text.
     """
 
     code: Literal["store", "overdue", "failing"]
@@ -222,11 +220,11 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A conversation as of one instant: state, live segments, and the newest messages.
+    """A consistent view of a conversation: state, live segments, and the newest messages.
 
-    `segments` are in order of the tape and tile `(0, observed_seq]`. `tail` are the messages from
-    `tail_seq` on, or only the newest of them if they exceed the requested tokens. `facts` are those
-    that its contexts show.
+    `segments` are in tape order and tile `(0, observed_seq]`. `tail` has the messages from
+    `tail_seq` on, or only the newest of them if they exceed the requested tokens. `facts` are the
+    facts that contexts show.
     """
 
     state: MemoryState
@@ -247,9 +245,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationLog:
-    """The live notes; `version` grows by one with each observation and reflection.
+    """The size of the live notes; `version` grows by one with each observation and reflection.
 
-    `lock_version` is that of the log entry that added the newest of them.
+    `lock_version` is the version of the log entry that added the newest notes.
     """
 
     version: int
@@ -260,11 +258,11 @@ class ObservationLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostics:
-    """The state of a conversation's memory in a few numbers.
+    """A summary of a conversation's memory.
 
     `memory_state` is None before the first message, `observation_log` before the first notes.
     `observed_message_id` is the newest message that an observation covers. `observation_count` and
-    `total_observation_tokens` count all observations, also those that a reflection replaced.
+    `total_observation_tokens` include observations that a reflection replaced.
     """
 
     memory_state: MemoryState | None

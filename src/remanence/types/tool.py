@@ -18,11 +18,11 @@ class Tool:
     """A function that a model may call.
 
     `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
-    for the model. An exception is reported to the model as an error result, and the turn goes on.
+    for the model. An exception is reported to the model as an error result, and the turn continues.
 
     Raises:
-        InvalidArgument: a field has the wrong type, the name is none that providers accept, or the
-            handler is not async.
+        InvalidArgument: a field has the wrong type, providers do not accept the name, or the handler
+            is not async.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Tool:
         require_text(name=self.name, description=self.description)
         if not _NAME.fullmatch(self.name):
             raise InvalidArgument(
-                f"name={self.name!r:.80} is not a name of a tool that providers accept: use 1 to 64 "
+                f"name={self.name!r:.80} is not a tool name that providers accept: use 1 to 64 "
                 "letters, digits, _ and -, without spaces"
             )
         require_one_of(dict, parameters=self.parameters)

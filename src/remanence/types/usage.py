@@ -1,4 +1,4 @@
-"""Usage of model calls: tokens, cost and time; prices of tokens."""
+"""Usage and prices of model calls."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +13,9 @@ Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat"]
 class Usage:
     """One model call: conversation, purpose, tokens, cost, duration and outcome.
 
-    `input_tokens` counts all input, also what was read from or written to the prompt cache
-    (Anthropic reports the three apart, others report the sum). `cost_usd` is None if no price is
-    known. `outcome` is `ok` or an error code. `estimated` is True if the provider did not report
-    tokens, so that they are our own count.
+    `input_tokens` counts all input, including tokens read from or written to the prompt cache.
+    `cost_usd` is None if no price is known. `outcome` is `ok` or an error code. `estimated` is True
+    if the tokens are our own count, because the provider did not report them.
     """
 
     conversation: ConversationRef | None
@@ -38,8 +37,8 @@ class Usage:
 class UsageTotal:
     """The total usage of one model for one purpose.
 
-    `failed_calls` are those without an answer. `cost_usd` sums the known prices, of all but
-    `unpriced_calls`; it is None if none is known.
+    `failed_calls` counts calls without an answer. `cost_usd` is the sum without the
+    `unpriced_calls`, or None if no price is known.
     """
 
     purpose: Purpose

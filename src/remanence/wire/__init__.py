@@ -1,1 +1,1 @@
-"""Messages and the formats of the providers: parsing, rendering, pairing of tool calls, validation."""
+"""Messages and provider formats: parsing, rendering, pairing of tool calls, validation."""

@@ -56,7 +56,7 @@ _NEEDS = {
 
 
 def parse(data: object) -> ParsedMessage:
-    """Read one message; blocks of unknown types and unknown fields of blocks are kept."""
+    """Parse one message, keeping blocks of unknown types and unknown fields of blocks."""
     message = json_object(data, "message")
     role = message.get("role")
     if role not in ("user", "assistant", "system"):
@@ -70,15 +70,15 @@ def parse(data: object) -> ParsedMessage:
 def render(
     role: Role, content: tuple[Part, ...], name: str | None = None, *, system_role: bool = False
 ) -> list[JsonObject]:
-    """Write a message's blocks; tool results and system text go to a user turn.
+    """Render a message's blocks; tool results and system text go to a user turn.
 
-    With *system_role* system text keeps its role, which not every model accepts.
+    With *system_role*, system text keeps its role, which not every model accepts.
     """
     if not content:
         return []
     if role == "user":
         content = put_name_first(content, name)
-    if role == "system" and system_role:  # which takes text alone
+    if role == "system" and system_role:  # which allows only text
         content = tuple(
             part if isinstance(part, TextPart) else TextPart(text=stand_in(part) or "")
             for part in content
@@ -94,7 +94,7 @@ def render(
 
 
 def results_first(blocks: list[JsonObject]) -> list[JsonObject]:
-    """Sort the blocks of a user turn into the order that the API requires."""
+    """Put tool results first in a user turn, as the API requires."""
     return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
@@ -187,7 +187,7 @@ def _render_part(part: Part) -> JsonObject | None:
 
 
 def _acceptable_name(name: str) -> str:
-    """Return the id or name if the API accepts it, otherwise one derived from it."""
+    """Return an id or name that the API accepts, derived from *name* if necessary."""
     if _NAME.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -197,7 +197,7 @@ def _acceptable_name(name: str) -> str:
 def _render_result(part: ToolResultPart) -> JsonObject:
     block: JsonObject = {"type": "tool_result", "tool_use_id": _acceptable_name(part.call_id)}
     content: tuple[ResultPart, ...] = part.content
-    if part.is_error:  # the API accepts a failure only with texts, and not without one
+    if part.is_error:  # the API requires text, and only text, in a failure
         block["is_error"] = True
         texts = (
             p if isinstance(p, TextPart) else TextPart(text=stand_in(p) or "") for p in content
@@ -210,7 +210,7 @@ def _render_result(part: ToolResultPart) -> JsonObject:
 
 
 def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject | None:
-    """Write an image, a PDF, a text or a URL; the API accepts no others."""
+    """Render an image, a PDF, a text or a URL, the only media that the API accepts."""
     content = payload(part)
     if content and (media_type := _IMAGE_TYPES.get(content.kind)):
         image = {"type": "base64", "media_type": media_type, "data": content.data}
@@ -226,7 +226,7 @@ def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject |
 
 
 def _document_source(content: Payload | None, name: str | None) -> JsonObject | None:
-    """Return the source of a PDF or a text; the API accepts no other data."""
+    """Return the source of a PDF or a text, the only file data that the API accepts."""
     if content is None:
         return None
     is_pdf = content.data.startswith("JVBERi") or (name or "").lower().endswith(".pdf")

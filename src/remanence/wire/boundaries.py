@@ -1,4 +1,4 @@
-"""Boundaries of a conversation: it is never cut between a tool call and its result."""
+"""Boundaries at which a conversation may be cut: never between a tool call and its result."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,23 +8,22 @@ from remanence.wire.message import Message
 def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
     """Split messages into the smallest runs that cannot be cut.
 
-    A run is a message that calls tools, further messages of the assistant before the first result
-    (some hosts append each call on its own), and the results that follow directly. A second result
-    of the same call begins another run.
+    A run is a message with tool calls, further assistant messages before the first result (some
+    hosts append each call separately), and the results that follow directly. A second result of the
+    same call begins a new run.
     """
     run: list[Message] = []
     called: set[str] = set()
     open_ids: set[str] = set()
     for message in messages:
         calls = {call.id for call in message.tool_calls}
-        if not (calls or open_ids):  # most messages: neither calls nor results that belong to one
+        if not (calls or open_ids):  # the common case: no calls, and no results that belong to one
             if run:
                 yield tuple(run)
             run, called = [message], set()
             continue
         answered = {result.call_id for result in message.tool_results} & open_ids
-        # Sets are changed in place, and open calls are some of those called: no step takes longer
-        # the more calls a run has.
+        # Sets are changed in place, so that a step takes constant time however many calls a run has.
         is_of_turn = message.role == "assistant" and open_ids and len(open_ids) == len(called)
         if not answered and (not is_of_turn or calls & called):
             if run:
@@ -40,7 +39,7 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
 
 
 def has_orphans(messages: Sequence[Message]) -> bool:
-    """Return whether a result has no call before it in *messages*."""
+    """Return whether any result in *messages* has no earlier call there."""
     called: set[str] = set()
     for message in messages:
         if any(result.call_id not in called for result in message.tool_results):
@@ -50,7 +49,7 @@ def has_orphans(messages: Sequence[Message]) -> bool:
 
 
 def is_settled(run: Sequence[Message]) -> bool:
-    """Return whether each call of a run has its result."""
+    """Return whether all calls of a run have results."""
     answered = {result.call_id for message in run for result in message.tool_results}
     return all(call.id in answered for message in run for call in message.tool_calls)
 
@@ -58,8 +57,7 @@ def is_settled(run: Sequence[Message]) -> bool:
 def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
     """Return the indices after which *messages* may be cut.
 
-    The last run counts only if all its calls are answered, as results may still follow, or if it
-    is *final*.
+    The last run counts only if all its calls have results, as more may follow, or if *final*.
     """
     ends: list[int] = []
     index = -1
@@ -71,7 +69,7 @@ def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
 
 
 MAX_QUESTIONS = 3
-"""More user messages than this in a row expect no answer, as in a diary or among friends."""
+"""More consecutive user messages than this expect no answer, as in a diary or a group chat."""
 
 
 def is_turn_open(messages: Sequence[Message]) -> bool:
@@ -83,6 +81,6 @@ def is_turn_open(messages: Sequence[Message]) -> bool:
 
 
 def ends_turn(messages: Sequence[Message], index: int) -> bool:
-    """Return whether the message at *index* is an answer and the next one, if any, a user's."""
+    """Return whether the message at *index* is an answer, followed by a user message or nothing."""
     following = messages[index + 1].role if index + 1 < len(messages) else "user"
     return messages[index].role == "assistant" and following == "user"

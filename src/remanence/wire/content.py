@@ -1,4 +1,4 @@
-"""Content that the dialects share: parts, their unknown fields, payloads, and stand-ins."""
+"""Content handling shared by the dialects: parts, unknown fields, payloads, and stand-ins."""
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ PartT = TypeVar("PartT", bound=Part)
 def read_content(
     content: object, read: Callable[[object], PartT], *, what: str = "content"
 ) -> tuple[PartT, ...] | tuple[TextPart, ...]:
-    """Read the content of a message: text, or a list whose items *read* reads."""
+    """Parse a message's content: text, or a list whose items *read* parses."""
     if isinstance(content, str):
         return (TextPart(text=content),) if content else ()
     if not isinstance(content, list):
@@ -64,7 +64,7 @@ def read_fields(part: object, *, mark: str) -> JsonObject:
 
 
 def read_other(fields: JsonObject, dialect: Dialect, needs: Mapping[str, str]) -> OtherPart:
-    """Keep a part of an unknown type, and reject one that lacks what its type *needs*."""
+    """Keep a part of an unknown type; reject one that lacks fields that its type *needs*."""
     kind = fields.get("type")
     if not isinstance(kind, str) or not kind:
         raise InvalidMessage(f"content part {fields!r:.80} has no type: add 'type': 'text'")
@@ -79,18 +79,20 @@ def read_other(fields: JsonObject, dialect: Dialect, needs: Mapping[str, str]) -
 def read_extra(
     dialect: Dialect, fields: JsonObject, *known: str, **inner: JsonObject
 ) -> Extra | None:
-    """Keep the fields that are not *known*, and those *inner* ones that are not empty."""
+    """Keep the fields that are not *known*, and non-empty *inner* ones."""
     rest = {key: value for key, value in fields.items() if key not in known}
     rest |= {key: value for key, value in inner.items() if value}
     return Extra(dialect=dialect, raw=dumps(rest, sort_keys=True)) if rest else None
 
 
 def read_result_parts(parts: Iterable[Part], call: str) -> tuple[ResultPart, ...]:
-    """Return the content of a tool result, which holds no calls and results."""
+    """Return the content of a tool result, which must not contain calls or results."""
     content: list[ResultPart] = []
     for part in parts:
         if isinstance(part, ToolCallPart | ToolResultPart):
-            raise InvalidMessage(f"the result of {call!r:.80} holds a tool call or result")
+            raise InvalidMessage(
+                f"the result of {call!r:.80} contains a tool call or result: use text, images or files"
+            )
         content.append(part)
     return tuple(content)
 
@@ -127,7 +129,7 @@ def mark_error(content: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
 
 
 def shortest(blocks: list[JsonObject]) -> str | list[JsonObject]:
-    """Return blocks as a text if they are only one of text, without further fields."""
+    """Return blocks as a string if there is only one text block without further fields."""
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
         text: str = blocks[0]["text"]
         return text
@@ -135,7 +137,7 @@ def shortest(blocks: list[JsonObject]) -> str | list[JsonObject]:
 
 
 def arguments_object(text: str) -> JsonObject:
-    """Return a call's arguments as an object; other values are wrapped."""
+    """Return a call's arguments as an object, wrapping other values."""
     try:
         value = loads(text or "{}")
     except ValueError:
@@ -144,7 +146,7 @@ def arguments_object(text: str) -> JsonObject:
 
 
 class Payload(NamedTuple):
-    """The bytes of an image or a file as base64 without a data URL's head, and their media type."""
+    """The base64 data of an image or file, without the prefix of a data URL, and its media type."""
 
     media_type: str | None
     data: str
@@ -169,7 +171,7 @@ class Payload(NamedTuple):
 
 
 def payload(part: ImagePart | FilePart) -> Payload | None:
-    """Return the part's payload; None if neither its data nor its URL holds any."""
+    """Return the payload in a part's data or data URL, or None."""
     found = split_data_url(part.data or part.url or "")
     if found is None and part.data is None:
         return None
@@ -193,7 +195,7 @@ def split_data_url(url: str) -> Payload | None:
 
 
 def stand_in(part: Part) -> str | None:
-    """Return a text in place of a part that a request cannot contain; None for reasoning."""
+    """Return a text for a part that a request cannot contain; None for reasoning."""
     match part:
         case ImagePart(url=str(url)) if not url.startswith("data:"):
             return f"[image: {url}]"
@@ -213,7 +215,7 @@ def stand_in(part: Part) -> str | None:
 
 
 def replace_media(content: Iterable[Part]) -> Iterator[Part]:
-    """Yield parts for a reader of text alone: images, files and unknown parts by their stand-ins."""
+    """Yield parts for a text-only reader, with stand-ins for images, files and unknown parts."""
     for part in content:
         match part:
             case ToolCallPart():

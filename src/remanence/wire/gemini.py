@@ -35,17 +35,17 @@ from remanence.wire.parts import (
 )
 
 NAMELESS_ID = "call:"
-"""Prefix of the ids generated for calls without one; they are never sent to the API."""
+"""Prefix of generated ids for calls without one, which are never sent to the API."""
 
 _KNOWN = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
 _WORD = re.compile(r"_([a-z0-9])")
 
 
 def parse(data: object) -> ParsedMessage:
-    """Read one content; parts of unknown kinds and unknown fields of parts are kept.
+    """Parse one content, keeping parts of unknown kinds and unknown fields of parts.
 
-    A call without an id gets one from its name and its position among the calls of that name; so
-    does a response.
+    Calls and responses without an id get one from their name and their position among those of the
+    same name.
     """
     content = json_object(data, "content")
     role = content.get("role") or "user"
@@ -67,7 +67,7 @@ def render(
     *,
     tools: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """Write a message as a content; *tools* names the tool of each call that a result answers."""
+    """Render a message as a content; *tools* maps call ids to tool names, for results."""
     if role == "user":
         content = put_name_first(content, name)
     parts = list(filter(None, (_render_part(part, tools or {}) for part in content)))
@@ -78,7 +78,7 @@ def render(
 
 
 def parse_part(data: object, counts: Counter[str] | None = None) -> Part:
-    """Read one part; *counts* counts the calls without an id so far, by name."""
+    """Parse one part; *counts* has the number of calls without an id so far, by name."""
     if not isinstance(data, dict):
         raise InvalidMessage(f"part {data!r:.80} is not an object: pass {{'text': ...}}")
     part = _camel(data)
@@ -211,7 +211,7 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
     texts = [_text_of(item) for item in part.content]
     text = "\n".join(text for text in texts if text is not None)
     response = written.get("response")
-    # A result that was cut or redacted since differs from the stored response.
+    # A result that was shortened or redacted differs from the stored response.
     if not isinstance(response, dict) or _response_text(response) != (text, part.is_error):
         response = _plain_response(text, is_error=part.is_error)
     name = tools.get(part.call_id) or written.get("name") or part.call_id
@@ -222,7 +222,7 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
 
 
 def _text_of(part: Part) -> str | None:
-    """Return the text of a result's part; None if it is sent beside the text."""
+    """Return the text of a result's part; None if the part is sent separately."""
     if isinstance(part, ImagePart | FilePart):
         return None if "text" not in (_render_media(part, {})) else stand_in(part)
     return stand_in(part) or ""

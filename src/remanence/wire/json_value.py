@@ -1,4 +1,4 @@
-"""Plain JSON values, from objects of provider SDKs and, strictly parsed, from text."""
+"""Plain JSON values, from SDK objects and from strictly parsed text."""
 
 import base64
 import json
@@ -16,16 +16,16 @@ _TYPES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 @runtime_checkable
 class ClientObject(Protocol):
-    """A Pydantic model, as all objects of the providers' clients are."""
+    """A Pydantic model, the base of all objects of the providers' SDKs."""
 
     def model_dump(self, *args: Any, **options: Any) -> Any: ...  # as Pydantic's
 
 
 MAX_BITS = 4_096
-"""The most bits of an integer; Python's JSON parser rejects more than 4,300 digits."""
+"""Maximum size of an integer; Python's JSON parser rejects more than 4,300 digits."""
 
 MAX_DEPTH = 100
-"""The deepest nesting that every parser on the way to a provider accepts."""
+"""Maximum nesting that every parser on the way to a provider accepts."""
 
 
 def json_object(value: object, what: str) -> JsonObject:
@@ -34,7 +34,7 @@ def json_object(value: object, what: str) -> JsonObject:
     *what* is its name in error messages.
 
     Raises:
-        InvalidMessage: *value* is neither, or contains a value that JSON cannot express.
+        InvalidMessage: *value* is neither, or contains a value that JSON cannot represent.
     """
     plain = json_value(value, what)
     if not isinstance(plain, dict):
@@ -47,7 +47,7 @@ def json_object(value: object, what: str) -> JsonObject:
 def json_value(value: object, what: str, depth: int = MAX_DEPTH) -> Any:  # any JSON
     """Convert *value* to plain JSON; unset fields of SDK objects are left out."""
     if depth < 0:
-        raise InvalidMessage(f"{what} nests deeper than {MAX_DEPTH} levels: make it flatter")
+        raise InvalidMessage(f"{what} is nested deeper than {MAX_DEPTH} levels: make it flatter")
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int) and value.bit_length() <= MAX_BITS:
@@ -63,13 +63,13 @@ def json_value(value: object, what: str, depth: int = MAX_DEPTH) -> Any:  # any 
     if isinstance(value, ClientObject) and not isinstance(value, type):
         return json_value(_dump(value, what), what, depth)
     raise InvalidMessage(
-        f"{what} holds {quote(value)}, a {type(value).__name__} for which JSON has no form: "
+        f"{what} holds {quote(value)}, a {type(value).__name__} that JSON cannot represent: "
         "use text, finite numbers, lists and dicts"
     )
 
 
 def require_type(value: object, kind: type[T], what: str) -> T:
-    """Return *value*, which is *what*, if it is of a type of JSON."""
+    """Return *value* if it is of type *kind*; *what* is its name in error messages."""
     if not isinstance(value, kind):
         raise InvalidMessage(f"{what} is {value!r:.80}: pass {_TYPES[kind]}")
     return value
@@ -97,7 +97,7 @@ def loads(text: str) -> Any:  # any JSON
     """Parse JSON text that every provider accepts.
 
     Raises:
-        ValueError: *text* is not JSON, nests deeper than `MAX_DEPTH`, or contains NaN, a number
+        ValueError: *text* is not JSON, is nested deeper than `MAX_DEPTH`, or contains NaN, a number
             beyond the range of doubles, or a lone surrogate.
     """
     try:
@@ -106,14 +106,14 @@ def loads(text: str) -> Any:  # any JSON
     except RecursionError:
         depth = MAX_DEPTH + 1
     if depth > MAX_DEPTH:
-        raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
 def read_object(text: str | bytes) -> JsonObject | None:
-    """Return the JSON object that *text* is; None for any other text."""
+    """Parse *text* as a JSON object; None if it is anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -149,4 +149,4 @@ def _finite(text: str) -> float:
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"{text} is not a JSON number")

@@ -12,17 +12,17 @@ from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultP
 from remanence.wire.record import split_record
 
 MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
-"""`control` is text of the host (reminders, instructions), `memory` is text that a memory added
-to a prompt. Both stay on the tape and in the raw tail; neither is ever observed. A `forgotten` message
-has its place on the tape, and says nothing."""
+"""`control` is the host's text (reminders, instructions), `memory` is text that a memory added to a
+prompt. Both stay on the tape and in the raw tail, but are never observed. A `forgotten` message is a
+tombstone without content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A message; `seq` and `tokens` are 0 until it is appended to a tape.
 
-    `id` is unique in its conversation. Appending the same message under the same id twice keeps
-    one, so that a caller may retry. A forgotten message has the `digest` of what it said.
+    `id` is unique in its conversation. Appending the same message with the same id again has no
+    effect, so that a caller may retry. A forgotten message has the `digest` of its former content.
     """
 
     role: Role
@@ -45,7 +45,7 @@ class Message:
         created_at: datetime | None = None,
         kind: MessageKind = "message",
     ) -> Self:
-        """Create a message of a user."""
+        """Create a user message."""
         return cls(
             role="user",
             content=(TextPart(text=text),),
@@ -65,7 +65,7 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """Create a message of the model, with its text and its tool calls."""
+        """Create a message of the model, with text and tool calls."""
         content = ((TextPart(text=text),) if text else ()) + tuple(tool_calls)
         return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
 
@@ -91,10 +91,10 @@ class Message:
         """Read a message of OpenAI's Chat Completions.
 
         *data* is a dict, the SDK's object such as `completion.choices[0].message`, or its dump. A
-        dict may have an `id` and a `created_at` too, ISO 8601 with an offset or a datetime.
+        dict may also have an `id` and a `created_at`, ISO 8601 with an offset or a datetime.
 
         Raises:
-            InvalidMessage: the text names what is wrong.
+            InvalidMessage: *data* is malformed.
         """
         if not isinstance(data, Mapping):
             return cls(**openai.parse(data)._asdict())
@@ -105,11 +105,11 @@ class Message:
     def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
         """Read a message of Anthropic's Messages API.
 
-        *data* is a dict, the SDK's object such as a response, or its dump; the content of a dict
-        may hold the SDK's objects.
+        *data* is a dict, whose content may have SDK objects, the SDK's object such as a response,
+        or its dump.
 
         Raises:
-            InvalidMessage: the text names what is wrong.
+            InvalidMessage: *data* is malformed.
         """
         return cls(**anthropic.parse(data)._asdict())
 
@@ -117,12 +117,11 @@ class Message:
     def from_openai_responses(cls, items: object) -> tuple[Self, ...]:
         """Read items of OpenAI's Responses API: an output, an input, or a part of one.
 
-        *items* are a response, a list of items, one item, or text of the user; as dicts, the SDK's
-        objects, or their dumps. Reasoning, calls and texts of the model that follow each other
-        become one message.
+        *items* is a response, a list of items, one item, or a user's text; as dicts, SDK objects,
+        or their dumps. Successive reasoning, calls and texts of the model become one message.
 
         Raises:
-            InvalidMessage: the text names what is wrong.
+            InvalidMessage: *items* is malformed.
         """
         return tuple(cls(**parsed._asdict()) for parsed in responses.parse(items))
 
@@ -133,13 +132,13 @@ class Message:
         *data* is a dict, the SDK's object such as `response.candidates[0].content`, or its dump.
 
         Raises:
-            InvalidMessage: the text names what is wrong.
+            InvalidMessage: *data* is malformed.
         """
         return cls(**gemini.parse(data)._asdict())
 
     @property
     def text(self) -> str:
-        """The message's own text; tool calls and results are left out."""
+        """The message's own text, without tool calls and results."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
@@ -160,7 +159,7 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """The name, on one line, if there is one; otherwise the role."""
+        """The name on one line, or else the role."""
         return (label(self.name) if self.name else "") or self.role
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types

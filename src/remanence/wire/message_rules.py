@@ -1,4 +1,4 @@
-"""Validation of messages: a valid one can be observed, stored and sent to any provider."""
+"""Validation of messages, so that they can be observed, stored and sent to any provider."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -56,7 +56,7 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     _check_time(message)
     _check_roles(message)
     if message.id == "":
-        raise InvalidMessage("the id of a message is empty: leave it out, and it gets one")
+        raise InvalidMessage("the id of a message is empty: leave it out to get a generated one")
     texts = [("id", message.id or ""), ("name", message.name or "")]
     for part in message.content:
         texts += _texts(part)
@@ -72,17 +72,17 @@ def check_message(message: Message, *, max_bytes: int) -> int:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether a message has nothing but space."""
+    """Return whether a message has nothing but whitespace."""
     return all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
 
 
 def storable(text: str) -> str:
-    """Return *text* as a tape takes it: without NUL, with "?" for lone surrogates."""
+    """Return *text* without NUL characters, and with "?" for lone surrogates, so that it can be stored."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def _check_types(value: Message | Part | Extra) -> None:
-    """Check the types of the fields, and of the parts and further fields in them."""
+    """Check the types of all fields, including those of nested parts and extra fields."""
     owner: Any = type(value)  # hashable, unlike what mypy makes of it
     for name, kind in _field_types(owner).items():
         field = getattr(value, name)
@@ -106,7 +106,7 @@ def _check_types(value: Message | Part | Extra) -> None:
 
 @cache
 def _field_types(kind: Any) -> Mapping[str, Any]:  # a class; types or unions of them
-    """Return the types of a class's fields as `isinstance` takes them."""
+    """Return the types of a class's fields for `isinstance`."""
     hints = field_types(kind)
     return {name: _INSTANCES.get(get_origin(hint), hint) for name, hint in hints.items()}
 
@@ -159,7 +159,7 @@ def _check_roles(message: Message) -> None:
 
 
 def _texts(part: Part) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a part, each with its place."""
+    """Yield the strings in a part, each with its location."""
     owner: Any = type(part)  # as above
     for name in _field_types(owner):
         place = f"{owner.__name__}.{name}"
@@ -184,7 +184,7 @@ def _size_in_bytes(place: str, text: str) -> int:
 
 
 def _check_content(part: Part) -> None:
-    """Reject a part that no request could contain, or no provider could read."""
+    """Reject a part that no provider would accept."""
     match part:
         case ToolCallPart(id="") | ToolCallPart(name=""):
             raise InvalidMessage(f"tool call {quote(part)} has no id or no name: give it both")
@@ -215,7 +215,9 @@ def _check_in_result(part: Part, call_id: str) -> None:
 def _check_media(part: ImagePart | FilePart) -> None:
     what, remedy, reference = "image", "data or a url", part.url
     if isinstance(part, ImagePart) and (pixels := min(part.width or 0, part.height or 0)) < 0:
-        raise InvalidMessage(f"{pixels} pixels of an image: use a whole number of 0 or more")
+        raise InvalidMessage(
+            f"an image has a size of {pixels} pixels: use a whole number of 0 or more"
+        )
     if isinstance(part, FilePart):
         what, remedy = "file", "data, a url or a file_id"
         reference = part.url or part.file_id or part.name

@@ -1,4 +1,4 @@
-"""Tool calls without an id, as Gemini makes them: results match them by name and order."""
+"""Gemini's tool calls without ids, to which results are matched by name and order."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from remanence.wire.parts import Part, ToolCallPart, ToolResultPart
 
 
 def has_nameless(messages: Sequence[Message]) -> bool:
-    """Return whether a call or a result of *messages* came without an id."""
+    """Return whether any call or result in *messages* came without an id."""
     ids = [
         part.id if isinstance(part, ToolCallPart) else part.call_id
         for message in messages
@@ -20,7 +20,7 @@ def has_nameless(messages: Sequence[Message]) -> bool:
 
 
 class OpenCalls:
-    """The calls of the newest round that wait for their results."""
+    """The calls of the newest round that have no result yet."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         """Start with the calls that *messages* leave open."""
@@ -30,10 +30,10 @@ class OpenCalls:
             self.pair(message)
 
     def pair(self, message: Message) -> Message:
-        """Return the next message, with nameless results given the ids of the calls they answer.
+        """Return the next message, whose results without ids get those of the calls they answer.
 
-        A result without an id answers the first open call of its tool. The numbering
-        of calls continues over successive messages of the assistant.
+        Such a result answers the first open call of its tool. The numbering of calls continues
+        across successive assistant messages.
         """
         if message.role == "assistant":
             if not self._is_asking:

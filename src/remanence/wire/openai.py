@@ -42,18 +42,18 @@ from remanence.wire.parts import (
 MESSAGE_FIELDS = frozenset(
     {"role", "content", "name", "refusal", "tool_calls", "tool_call_id", "audio", "function_call"}
 )
-"""The fields of a message that the reference names."""
+"""The fields of a message in OpenAI's reference."""
 
 _INSTEAD_OF_CONTENT = {"function_call", "tool_calls"}
 
 _RECORD_FIELDS = frozenset({"id", "created_at", "timestamp"})
-"""Fields that transcripts add to a message; the API rejects a request with them."""
+"""Fields that transcripts add to messages, and that the API rejects."""
 
 CLIENT_FIELDS = frozenset({"parsed", "parsed_arguments"})
-"""Fields that `parse()` of OpenAI's client adds to an answer; the API rejects a request with them."""
+"""Fields that `parse()` of OpenAI's client adds to answers, and that the API rejects."""
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
-"""The names that the API accepts; any other is put before the text."""
+"""Names that the API accepts; any other name is put before the text."""
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -71,14 +71,14 @@ _NEEDS = {
 }
 
 FILE_FIELDS = {"filename": "name", "file_data": "data", "file_id": "file_id"}
-"""The fields of a file, and ours."""
+"""The API's fields of a file, and our own."""
 
 
 def parse(data: object) -> ParsedMessage:
-    """Read one message; parts of unknown types, and unknown fields of parts, are kept.
+    """Parse one message, keeping parts of unknown types and unknown fields of parts.
 
-    Unknown fields of an answer, such as `reasoning_content`, are kept too; those of a message that
-    the host wrote are not the provider's and are left out, as are fields of transcripts.
+    Unknown fields of an answer, such as `reasoning_content`, are kept, too. Those of other messages
+    come from the host and are dropped, as are fields of transcripts.
     """
     message = json_object(data, "message")
     if "role" not in message and "choices" in message:
@@ -101,9 +101,9 @@ def parse(data: object) -> ParsedMessage:
 
 
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
-    """Write a message as one or more dicts: each tool result is a message of its own.
+    """Render a message as one or more dicts; each tool result is a separate message.
 
-    Images and files of tool results follow in a user message, the only one that may contain them.
+    Images and files of tool results follow in a user message, as only those may contain them.
     """
     field = {"name": name} if name and _NAME.fullmatch(name) else {}
     results = [part for part in content if isinstance(part, ToolResultPart)]
@@ -150,7 +150,7 @@ def parse_part(data: object) -> ResultPart:
 
 
 def read_role(name: object, roles: Mapping[str, Role]) -> Role:
-    """Return our role for that of a provider."""
+    """Return our role for a provider's role."""
     if not isinstance(name, str) or name not in roles:
         known = sorted(set(roles.values()))
         raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {known}")
@@ -158,14 +158,14 @@ def read_role(name: object, roles: Mapping[str, Role]) -> Role:
 
 
 def read_image(url: str, extra: Extra | None) -> ImagePart:
-    """Read the URL of an image, which may hold its data."""
+    """Parse the URL of an image, which may be a data URL."""
     if inline := split_data_url(url):
         return ImagePart(media_type=inline.media_type, data=inline.data, extra=extra)
     return ImagePart(url=url, extra=extra)
 
 
 def read_file(fields: JsonObject, names: Mapping[str, str]) -> tuple[FilePart, JsonObject]:
-    """Read a file by the *names* of its fields, and return the fields unknown to remanence."""
+    """Parse a file with fields of these *names*; also return the unknown fields."""
     known = {ours: fields.get(name) for name, ours in names.items()}
     for name in names:
         require_type(fields.get(name, ""), str, f"the {name} of a file")
@@ -177,14 +177,14 @@ def read_file(fields: JsonObject, names: Mapping[str, str]) -> tuple[FilePart, J
 
 
 def _transcript(audio: object) -> Iterable[TextPart]:
-    """Yield the words of a spoken answer, which stand for it: its id is only valid for an hour."""
+    """Yield the transcript of a spoken answer, as its audio id is only valid for an hour."""
     match audio:
         case {"transcript": str(text)} if text:
             yield TextPart(text=text)
 
 
 def _beside(message: JsonObject) -> Iterable[OtherPart]:
-    """Yield the fields of an answer that do not become parts of their own."""
+    """Yield the fields of an answer that do not become separate parts."""
     known = MESSAGE_FIELDS - {"audio", "function_call"} | _RECORD_FIELDS | CLIENT_FIELDS
     rest = {key: value for key, value in message.items() if key not in known}
     rest = {key: value for key, value in rest.items() if value not in (None, "", [], {})}
@@ -268,7 +268,7 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
             file = {**render_file(part, FILE_FIELDS), **extra.pop("file", {})}
             return {"type": "file", "file": file, **extra}
         case OtherPart(dialect="openai", scope="part", type=kind) if kind and (
-            role == "user" or not kind.startswith("input_")  # inputs are the user's
+            role == "user" or not kind.startswith("input_")  # only users send inputs
         ):
             return part.value
         case _:
@@ -277,7 +277,7 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
 
 
 def render_file(part: FilePart, names: Mapping[str, str]) -> JsonObject:
-    """Write a file under the *names* of its fields."""
+    """Render a file with fields of these *names*."""
     content = payload(part)
     if content is not None:
         part = replace(part, data=content.url if content.media_type else content.data)

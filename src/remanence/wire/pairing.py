@@ -1,7 +1,7 @@
-"""Pairing of tool calls and results, as every provider requires it.
+"""Pairing of tool calls and results, which every provider requires.
 
-The rules depend on the messages alone, so that a later context repeats the bytes of an earlier
-one. A result that arrives after other messages stays in its place, as text of the user.
+The rules depend on the messages alone, so that a later context repeats the bytes of an earlier one.
+A result that arrives after other messages stays in its place, as user text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ NO_RESULT = "[no result was recorded for this call]"
 
 
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
-    """Pair tool calls and results: each call is answered directly, each result answers a call.
+    """Pair tool calls and results, so that results directly follow their calls.
 
-    Calls in successive messages are merged into one. A repeated call id, as from a model that
-    counts from 0 in each session, gets the number of its message as suffix, because providers
-    require unique ids. With *keep_open* calls at the end may stay unanswered.
+    Calls in successive messages are merged into one message. Repeated call ids, as from a model that
+    counts from 0 in each session, get the message number as a suffix, because providers require
+    unique ids. With *keep_open*, calls at the end may stay unanswered.
     """
     seen: set[str] = set()
     turns: list[Message] = []
@@ -69,7 +69,7 @@ def _pair_run(run: Sequence[Message], *, keep_open: bool) -> Iterator[Message]:
 
 
 def _answer(message: Message, open_ids: list[str]) -> Message:
-    """Remove the calls that a message answers; any other result in it becomes text."""
+    """Remove the calls that a message answers from *open_ids*; its other results become text."""
     content: list[Part] = []
     for part in message.content:
         if not isinstance(part, ToolResultPart):

@@ -15,10 +15,10 @@ DIALECTS: frozenset[str] = frozenset(get_args(Dialect))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """Fields of a part that are unknown to remanence, as JSON text in their own dialect.
+    """Unknown fields of a part, as JSON text in their own dialect.
 
-    They are only sent back to the provider that wrote them. Keys are sorted, so that an
-    object of a client and its dump are equal.
+    They are only sent back to the provider that wrote them. Keys are sorted, so that an SDK object
+    and its dump are equal.
     """
 
     dialect: Dialect
@@ -39,10 +39,10 @@ _LEADING_MARKS = "#<>=|`*_[-+•\\ "
 
 
 def label(name: str) -> str:
-    """Return a name as prompts and notes show it: on one line of bounded length.
+    """Return a name for prompts and notes, on one line of bounded length.
 
-    Control, direction and zero-width characters are removed, as are leading marks of a heading, an
-    item or a tag, so that no name begins a new line or reads as a part of the prompt.
+    Control, direction and zero-width characters are removed, as are leading marks of headings, list
+    items and tags, so that a name cannot pass for a part of the prompt.
     """
     shown = " ".join(_INVISIBLE.sub("", name[: 10 * MAX_LABEL]).split())
     return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
@@ -58,7 +58,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPart:
-    """A tool call of the assistant; `arguments` is JSON text, kept as the model wrote it."""
+    """A tool call of the assistant; `arguments` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePart:
-    """An image by URL or as base64 data; width and height in pixels if they are known."""
+    """An image by URL or as base64 data, with width and height in pixels if known."""
 
     media_type: str | None = None
     data: str | None = None
@@ -92,10 +92,10 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A complete part of a type unknown to remanence, as JSON text in its own dialect.
+    """A part of an unknown type, as JSON text in its own dialect.
 
-    With the scope `message` it is beside the content: fields of the message itself, or a separate
-    item.
+    With the scope `message`, it is outside of the content: fields of the message itself, or a
+    separate item.
     """
 
     dialect: Dialect
@@ -132,7 +132,7 @@ class ToolResultPart:
 
     @property
     def text(self) -> str:
-        """The text of the result; images, files and unknown parts are left out."""
+        """The text of the result, without images, files and unknown parts."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
 

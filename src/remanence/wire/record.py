@@ -1,4 +1,4 @@
-"""The id and the time of a message, which applications keep beside a provider's fields."""
+"""The id and time of a message, which applications store beside a provider's fields."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,7 @@ from remanence.errors import InvalidMessage
 
 
 class Record(NamedTuple):
-    """A message's own id and time, and the provider's fields."""
+    """A message's id and time, and the provider's fields."""
 
     id: str | None
     created_at: datetime | None
@@ -16,14 +16,14 @@ class Record(NamedTuple):
 
 
 def split_record(data: Mapping[str, object]) -> Record:
-    """Take `id` and `created_at` from a provider's message.
+    """Separate `id` and `created_at` from a provider's message.
 
     Raises:
-        InvalidMessage: the id is not a text, or the time has no offset or is none.
+        InvalidMessage: the id is not a string, or the time is malformed or has no offset.
     """
     id_, at = data.get("id"), data.get("created_at")
     if id_ is not None and not isinstance(id_, str):
-        raise InvalidMessage(f"the id {id_!r:.80} of a message is not a text: write it as one")
+        raise InvalidMessage(f"the id {id_!r:.80} of a message is not a string: use a string")
     fields = {key: value for key, value in data.items() if key not in ("id", "created_at")}
     return Record(id_, None if at is None else _time(at), fields)
 

@@ -47,7 +47,7 @@ _ROLES: dict[str, Role] = {
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _OF_THE_HOST = ("_output", "_response")
-"""Suffixes of the types of further items that a host sends."""
+"""Suffixes of the types of other items that a host sends."""
 
 _NULLABLE = frozenset({"code", "outputs", "result", "error"})
 """Fields of items that the reference requires even if they are null."""
@@ -57,7 +57,7 @@ _FILE_FIELDS = {"filename": "name", "file_data": "data", "file_url": "url", "fil
 
 
 def parse(data: object) -> tuple[ParsedMessage, ...]:
-    """Read items: text, one item, a list of items, or a response.
+    """Parse text, one item, a list of items, or a response.
 
     Successive items of the model, such as reasoning, calls and text, become one message.
     """
@@ -81,7 +81,7 @@ def parse(data: object) -> tuple[ParsedMessage, ...]:
 
 
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
-    """Write a message as items."""
+    """Render a message as items."""
     if role == "user":
         content = put_name_first(content, name)
     items = list(_assistant_items(content) if role == "assistant" else _host_items(role, content))
@@ -89,7 +89,7 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
 
 
 def parse_part(data: JsonObject) -> Part:
-    """Read one content part, or an item that is not a message."""
+    """Parse one content part, or an item that is not a message."""
     if "content" in data and "role" in data:
         raise InvalidMessage(f"part {data!r:.80} is a message: read it as one")
     kind = data.get("type")
@@ -196,7 +196,7 @@ def _assistant_items(content: tuple[Part, ...]) -> Iterator[JsonObject]:
 
 
 def _message_fields(part: Part) -> str | None:
-    """Return the fields of the output message of a text, None if the text alone says it all."""
+    """Return the fields of a text's output message, or None if it has none."""
     if not isinstance(part, TextPart):
         return None
     fields = _fields(part, "item")

@@ -1,4 +1,4 @@
-"""Turns of a request: alternating roles, breakpoints of the cache, and the volatile block."""
+"""Turns of a request: alternating roles, cache breakpoints, and the volatile block."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -11,21 +11,21 @@ from remanence.wire.message import Message
 from remanence.wire.pairing import NO_RESULT
 
 LEAD_IN = "[The conversation goes on.]"
-"""The user's turn before an assistant's that comes first, as providers want one."""
+"""The user turn put before an initial assistant turn, as providers require."""
 VOLATILE_TAG = "memory-context"
 MARKED_TYPES = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
 OPENAI_BREAKPOINT: JsonObject = {"mode": "explicit"}
 LOOK_BACK_BLOCKS = 20
-"""Blocks that Anthropic's cache looks back from a breakpoint for an earlier one."""
+"""How many blocks Anthropic's cache looks back from a breakpoint for an earlier one."""
 
 _TAG = re.compile(rf"<(?=[\s/]{{0,8}}{VOLATILE_TAG})", re.IGNORECASE)
 
 
 def volatile_block(text: str) -> str:
-    """Wrap text for this call only in tags by which a memory recognises it when it comes back.
+    """Wrap text for this call only in tags, by which a memory recognises it when it comes back.
 
-    Such tags within the text, as in a recalled message, are escaped.
+    Such tags in the text itself, as in a recalled message, are escaped.
     """
     return f"<{VOLATILE_TAG}>\n{_TAG.sub('&lt;', text)}\n</{VOLATILE_TAG}>"
 
@@ -33,10 +33,9 @@ def volatile_block(text: str) -> str:
 def breakpoints(messages: Sequence[Message]) -> tuple[int, ...]:
     """Return the indices of the messages that end a cached prefix, at most two.
 
-    The last is the newest settled message: not an unanswered call, nor after the place of the
+    The last is the newest settled message: no unanswered call, and not after the place of the
     volatile block, which the next request may have even if this one has none. The end of the
-    previous request is included if the cache does not look back so far from there, as after many
-    tool calls at once.
+    previous request is added if it is beyond the cache's look-back, as after many parallel calls.
     """
     settled = _volatile_place(messages) - 1
     while settled >= 0 and _is_waiting(messages, settled):
@@ -50,10 +49,10 @@ def breakpoints(messages: Sequence[Message]) -> tuple[int, ...]:
 
 
 def _volatile_place(messages: Sequence[Message]) -> int:
-    """Return the place of the volatile block: after the newest message not of the assistant.
+    """Return the place of the volatile block: after the newest non-assistant message.
 
-    It is before a run with unanswered calls at the end. Where only the assistant has spoken, it is
-    after all other messages.
+    A run with unanswered calls at the end comes after it. If only the assistant has spoken, the block
+    comes after all messages.
     """
     runs = list(groups(messages))
     newest = runs[-1] if runs else ()
@@ -76,7 +75,7 @@ def _is_waiting(messages: Sequence[Message], index: int) -> bool:
 def openai_turns(
     messages: Sequence[Message], *, volatile: str, marked: Collection[int] = ()
 ) -> list[JsonObject]:
-    """Render messages of Chat Completions, with a cache breakpoint after each *marked* one."""
+    """Render Chat Completions messages, with a cache breakpoint after each *marked* one."""
     block = volatile_block(volatile)
     place = _volatile_place(messages) if volatile else 0
     is_carried = place > 0 and messages[place - 1].role != "assistant"
@@ -98,7 +97,7 @@ def openai_turns(
                 rendered[-1]["content"] = [*_parts(rendered[-1]), {"type": "text", "text": block}]
         results = len(message.tool_results)
         if results:
-            # Results of one turn stay together; their images and files follow the last one.
+            # Results of one turn stay together; their images and files follow the last result.
             turns += rendered[:results]
             pending += rendered[results:]
         else:
@@ -119,7 +118,7 @@ def anthropic_turns(
     marked: Collection[int],
     system_role: bool = False,
 ) -> list[JsonObject]:
-    """Render turns of the Messages API: roles alternate, and the first is the user's."""
+    """Render turns of the Messages API, with alternating roles and a user turn first."""
     rendered: list[list[JsonObject]] = []
     for index, message in enumerate(messages):
         turns = anthropic.render(
@@ -148,7 +147,7 @@ def responses_items(messages: Sequence[Message], *, volatile: str) -> list[JsonO
 
 
 def gemini_contents(messages: Sequence[Message], *, volatile: str) -> list[JsonObject]:
-    """Render contents of Gemini: roles alternate, and the first is the user's."""
+    """Render Gemini contents, with alternating roles and a user turn first."""
     tools = {call.id: call.name for message in messages for call in message.tool_calls}
     rendered = [gemini.render(m.role, m.content, m.name, tools=tools) for m in messages]
     if volatile:
@@ -158,7 +157,7 @@ def gemini_contents(messages: Sequence[Message], *, volatile: str) -> list[JsonO
 
 
 def _alternate(turns: Iterable[JsonObject], key: str, lead_in: JsonObject) -> list[JsonObject]:
-    """Merge successive turns of one role, and begin with the user's."""
+    """Merge successive turns of one role, and start with a user turn."""
     merged: list[JsonObject] = []
     for turn in turns:
         if not merged and turn["role"] != "user":

@@ -1,7 +1,4 @@
-"""Validation of requests by the rules of their provider; each problem is one sentence.
-
-The rules are those of the references of Anthropic's Messages API and OpenAI's Chat Completions.
-"""
+"""Validation of requests by the rules of Anthropic's Messages API and OpenAI's Chat Completions."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
@@ -79,7 +76,7 @@ def _block_problems(place: str, blocks: Sequence[JsonObject]) -> Iterator[str]:
 def _tool_use_problems(
     messages: Sequence[JsonObject], contents: Sequence[Sequence[JsonObject]]
 ) -> Iterator[str]:
-    """Yield breaches of the rule that all results begin the turn after their calls, once each."""
+    """Yield violations of the rule that the turn after calls starts with one result for each."""
     seen: set[str] = set()
     open_ids: list[str] = []
     for number, (message, blocks) in enumerate(zip(messages, contents, strict=True), start=1):
