@@ -7,7 +7,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FixedClock:
-    """Time that only `advance` moves, and ids that count up."""
+    """A clock with ids that count up, and time that only `advance` moves."""
 
     def __init__(self, now: datetime = START, *, prefix: str = "") -> None:
         self._now = now

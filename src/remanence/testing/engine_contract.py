@@ -10,7 +10,7 @@
             return open_handle
 
 `make_engine` is an `EngineFactory`. Each call of `open_again` opens another handle on the same
-database; the suite closes them. The suite needs `remanence[testing]`, as that of a store does.
+database; the suite closes them. The suite needs `remanence[testing]`, like that for stores.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ OpenRuntime: TypeAlias = Callable[..., Any]  # an async context manager of a `Ru
 
 
 def turns(number: int) -> list[Message]:
-    """Return *number* turns, enough of which make an observation due."""
+    """Return *number* turns; enough of them make an observation due."""
     return [
         message
         for turn in range(number)
@@ -70,7 +70,7 @@ def chat_of(runtime: Runtime, name: str = "a") -> Conversation:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds."""
+    """Wait until the condition holds."""
     async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110 - work of a background task gives no event
             await asyncio.sleep(POLL_SECONDS)
@@ -83,7 +83,7 @@ class EngineContract:
 
     @pytest.fixture
     def open_runtime(self, open_again: OpenStore) -> OpenRuntime:
-        """Open the parts of a memory with an engine of the class, on the database of the test."""
+        """Open a runtime with an engine of this class, on the test's database."""
         engine = type(self).make_engine
 
         @asynccontextmanager
@@ -274,7 +274,7 @@ class EngineContract:
 
 
 async def _error_of(runtime: Runtime, ref: ConversationRef) -> Exception | None:
-    """Return the error of a call that settles a conversation."""
+    """Settle a conversation, and return the error, if any."""
     try:
         await runtime.engine.settle(ref)
     except Closed as error:

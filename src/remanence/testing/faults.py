@@ -16,7 +16,7 @@ When: TypeAlias = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A point where a call waits: the call sets `reached`, the test sets `opened`."""
+    """A point at which a call waits: the call sets `reached`, the test sets `opened`."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -48,7 +48,7 @@ class Fault:
 def _forward(
     method: Callable[Concatenate[Any, P], Awaitable[T]],  # of any store
 ) -> Callable[Concatenate["FaultyStore", P], Coroutine[Any, Any, T]]:  # as asyncio's
-    """Return a method with the parameters and the help of *method* that is open to faults."""
+    """Return a method that injects faults, with the signature and docstring of *method*."""
 
     @functools.wraps(method)
     async def call(self: "FaultyStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,9 +61,9 @@ def _forward(
 class FaultyStore:
     """Forwards calls to *inner*, except for the faults set with `fail` and `hold`.
 
-    The faults of a method apply in the order in which they were set. A fault `before` the inner
-    call means nothing was written; `after` it, only the result is lost or late. `calls` are the
-    names of all calls so far.
+    The faults of a method apply in the order in which they were set. With a fault `before` the
+    inner call, nothing is written; with one `after` it, only the result is lost or late. `calls` has
+    the names of all calls so far.
     """
 
     def __init__(self, inner: Store) -> None:

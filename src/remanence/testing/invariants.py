@@ -43,13 +43,13 @@ def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segm
 
 
 def flatten(context: Context) -> list[str]:
-    """Return the Anthropic request, a string per block, without breakpoints and volatile block."""
+    """Return the Anthropic request as a string per block, without breakpoints and volatile block."""
     pieces = [_bytes(role, block) for role, block in _blocks(context)]
     return [piece for piece in pieces if "<memory-context>" not in piece]
 
 
 def cached_prefix(context: Context) -> list[str]:
-    """Return the blocks up to the last breakpoint, in the form of `flatten`."""
+    """Return the blocks up to the last breakpoint, as `flatten` does."""
     blocks = _blocks(context)
     ends = [index for index, (_, block) in enumerate(blocks) if "cache_control" in block]
     return [_bytes(role, block) for role, block in blocks[: ends[-1] + 1]] if ends else []
@@ -58,10 +58,9 @@ def cached_prefix(context: Context) -> list[str]:
 def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = False) -> None:
     """P3: *later* starts with the cached prefix of *earlier*, if both have the same notes.
 
-    If *later* has more observations, its notes start with those of *earlier*. Facts are the same as
-    long as the reflections are, and those of the conversation itself follow the reflections. Set
-    *facts_renewed* where they may change: after a pause in which the prompt cache expired, an
-    erasure, or another user's name.
+    If *later* has more observations, its notes start with those of *earlier*. Facts stay the same as
+    long as the reflections do. Set *facts_renewed* if they may change: after a pause in which the
+    prompt cache expired, an erasure, or a change of user.
     """
     before = [block.segment_id for block in earlier.system if block.segment_id]
     after = [block.segment_id for block in later.system if block.segment_id]

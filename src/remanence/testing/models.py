@@ -19,8 +19,8 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 class ScriptedModel:
     """Returns one scripted answer per call, then *otherwise*; records its requests.
 
-    An exception in the script is raised, a function gets the request. With `gate`, each call waits
-    until that event is set; the first call sets `called`.
+    An exception in the script is raised, and a function is called with the request. With `gate`, each
+    call waits until that event is set; the first call sets `called`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ScriptedModel:
 def scripted_answer(
     text: str, request: ModelRequest, *, model: str = "scripted-model", complete: bool = True
 ) -> ModelAnswer:
-    """Return an answer of *text*, with a usage of one token per four characters."""
+    """Return an answer with *text*, and a usage of one token per four characters."""
     usage = Usage(
         conversation=request.conversation,
         user=request.user,

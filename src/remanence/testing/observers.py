@@ -12,7 +12,7 @@ ReflectAnswer: TypeAlias = Draft | BaseException | Callable[[ReflectRequest], Dr
 
 
 def brief_notes(request: ObserveRequest) -> Draft:
-    """Return a note for each message: its number and its first words."""
+    """Return a note for each message, with its number and first words."""
     notes = tuple(
         Note(
             text=f"#{message.seq} {' '.join(message.full_text.split()[:3])}"[:40],

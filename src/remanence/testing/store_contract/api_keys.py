@@ -1,4 +1,4 @@
-"""Keys of clients: kept as they were, revoked once."""
+"""API keys: stored unchanged, revoked once."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Limits of models: one rate and one pause for all handles."""
+"""Rate limits of models: one rate and one pause for all handles."""
 
 import asyncio
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Forgetting: tombstones keep their place, and work that began before writes nothing."""
+"""Forgetting: tombstones keep their place, and work in progress writes nothing."""
 
 from dataclasses import replace
 
@@ -37,21 +37,21 @@ from remanence.types.receipt import tombstone
 
 
 async def erasure_of(store: Store, seq: int, **changes: object) -> Erasure:
-    """The erasure of one message; *changes* are fields of it."""
+    """Return the erasure of one message, with *changes* of its fields."""
     (message,) = await store.messages(REF, after=seq - 1, limit=1)
     tomb = tombstone(message, "salt").replace(tokens=3)
     return Erasure(**{"tombstones": (tomb,), **changes})  # type: ignore[arg-type]  # by name
 
 
 async def forget(store: Store, state: MemoryState, erasure: Erasure) -> Erased:
-    """Forget, without rivals."""
+    """Forget, which must succeed."""
     erased = await store.forget(state, erasure, at=at(90))
     assert erased is not None
     return erased
 
 
 def remade(first_seq: int, last_seq: int, **changes: object) -> Segment:
-    """The segment that takes the place of an observation."""
+    """Return a segment that replaces an observation."""
     return observation(first_seq, last_seq, **{"id": f"new-{first_seq}", "text": "rest", **changes})
 
 

@@ -1,4 +1,4 @@
-"""Forks: the beginning of a tape in another conversation, with its notes and without its facts."""
+"""Forks: the beginning of a tape in a new conversation, with its notes, without its facts."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from remanence.types import ConversationRef, MemoryState
 
 
 async def fork(store: Store, state: MemoryState, last_seq: int) -> MemoryState:
-    """Fork to `OTHER`, without rivals; the database agrees with itself."""
+    """Fork to `OTHER`, which must succeed and leave the database consistent."""
     forked = expect_state(await store.fork(state, OTHER, last_seq=last_seq, at=at(90)))
     assert forked == await store.state(OTHER)
     await store.scrub()
@@ -33,7 +33,7 @@ async def fork(store: Store, state: MemoryState, last_seq: int) -> MemoryState:
 
 
 async def spans(store: Store) -> list[tuple[int, int, int]]:
-    """The generation and the range of the fork's segments."""
+    """Return the generation and range of the fork's segments."""
     segments = await store.segments(OTHER, live=False)
     return [(segment.generation, segment.first_seq, segment.last_seq) for segment in segments]
 

@@ -1,4 +1,4 @@
-"""Handles on a database: one reads the writes of another, and closing is final."""
+"""Handles on a database: each reads the writes of the others, and closing is final."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,14 +40,14 @@ class Handles:
 
     @pytest.fixture
     async def store(self, open_again: OpenStore) -> AsyncIterator[Store]:
-        """A handle on an empty database."""
+        """Yield a handle on an empty database."""
         store = await open_again()
         yield store
         await store.close()
 
     @pytest.fixture
     async def other(self, store: Store, open_again: OpenStore) -> AsyncIterator[Store]:
-        """One more handle on the database of `store`."""
+        """Yield a second handle on the database of `store`."""
         if not self.durable:
             yield store
             return

@@ -1,4 +1,4 @@
-"""Planned looks: a change to a conversation's memory plans one, and pages are in their order."""
+"""Scheduled looks: a change of a conversation's memory schedules one, and pages are in order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Observations: a range is committed once, with its cursor, its account and its log entry."""
+"""Observations: a range is committed once, with cursor, token account and log entry."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Repetitions: a fact from several places stays until the last of them is erased."""
+"""Repetitions: a fact from several sources stays until the last of them is erased."""
 
 import asyncio
 from dataclasses import replace
@@ -23,7 +23,7 @@ from remanence.types.receipt import tombstone
 
 
 def said(id_: str, ref: ConversationRef = REF, seq: int = 1, **changes: object) -> Fact:
-    """A fact of Ana from one message."""
+    """Return a fact about Ana from one message."""
     fields = {"conversation": ref.id, "first_seq": seq, "last_seq": seq, **changes}
     return fact(id_, **{"summary": "keeps bees", **fields})  # type: ignore[arg-type]  # by name
 

@@ -1,4 +1,4 @@
-"""Retention: what no rule keeps is deleted, and nothing that a context needs."""
+"""Retention: deletes rows that no rule keeps, but nothing that a context needs."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -239,12 +239,12 @@ class RetentionContract(Handles):
 
 
 def after(days: float) -> datetime:
-    """A time days after START."""
+    """Return the time *days* after `START`."""
     return START + timedelta(days=days)
 
 
 async def condense_twice(store: Store) -> MemoryState:
-    """Observe three ranges; condense two after a day, and those with the third after 20 days."""
+    """Observe three ranges; condense two after a day, and the result with the third after 20 days."""
     state = await active(store, [(1, 2), (3, 4), (5, 6)])
     first = replace(reflection(1, 4), created_at=after(1))
     state = expect_state(await store.commit_reflection(state, first, ["g0-1-2", "g0-3-4"]))
@@ -255,7 +255,7 @@ async def condense_twice(store: Store) -> MemoryState:
 async def embed_messages(
     store: Store, zone: tzinfo = UTC, *, ref: ConversationRef = REF
 ) -> MemoryState:
-    """Give vectors to six messages, one of each day, and to their note."""
+    """Save vectors for six messages, one per day, and for their note."""
     state = await observe_messages(store, zone, ref=ref)
     await embed_all(store)
     return state
@@ -264,7 +264,7 @@ async def embed_messages(
 async def observe_messages(
     store: Store, zone: tzinfo = UTC, *, ref: ConversationRef = REF
 ) -> MemoryState:
-    """Append six messages, one of each day, and observe them in a note."""
+    """Append six messages, one per day, and observe them in one note."""
     messages = [
         user(f"message {day}").replace(created_at=after(day).astimezone(zone)) for day in range(6)
     ]

@@ -32,7 +32,7 @@ def at(minutes: float) -> datetime:
 
 
 def user(text: str, *, id: str | None = None, tokens: int = TOKENS) -> Message:  # noqa: A002 - a field
-    """A counted message of the user."""
+    """Return a user message with a token count."""
     return Message.user(text, id=id).replace(tokens=tokens)
 
 
@@ -42,7 +42,7 @@ def users(count: int) -> list[Message]:
 
 
 def observation(first_seq: int, last_seq: int, **changes: object) -> Segment:
-    """A segment of generation 0 over a range, with one note; *changes* are fields of it."""
+    """Return an observation of a range, with one note and *changes* of its fields."""
     text = f"what was said in {first_seq} to {last_seq}"
     generation = changes.get("generation", 0)
     fields: dict[str, object] = {
@@ -63,12 +63,12 @@ def observation(first_seq: int, last_seq: int, **changes: object) -> Segment:
 
 
 def reflection(first_seq: int, last_seq: int, **changes: object) -> Segment:
-    """A segment of generation 1 over a range."""
+    """Return a reflection of generation 1 over a range."""
     return observation(first_seq, last_seq, **{"generation": 1, **changes})
 
 
 def failure(step: str = "observe", **changes: object) -> Failure:
-    """A failed step; *changes* are fields of it."""
+    """Return a failed step, with *changes* of its fields."""
     fields: dict[str, object] = {
         "step": step,
         "reason": "timeout",
@@ -82,7 +82,7 @@ def failure(step: str = "observe", **changes: object) -> Failure:
 
 
 def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
-    """Return a valid fact; *changes* are its fields."""
+    """Return a current fact, with *changes* of its fields."""
     fields: dict[str, object] = {
         "id": id_,
         "tenant": owner.tenant,
@@ -108,7 +108,7 @@ def new(*facts: Fact, **replaced: str) -> FactChanges:
 
 
 def usage(**changes: object) -> Usage:
-    """A model call for `REF` and its user; *changes* are fields of it."""
+    """Return a model call for `REF` and its user, with *changes* of its fields."""
     fields: dict[str, object] = {
         "conversation": REF,
         "user": "ana",

@@ -1,4 +1,4 @@
-"""Appending: seqs without gaps, all messages or none, each message once."""
+"""Appending: gapless seqs, all messages or none, each message once."""
 
 import asyncio
 from dataclasses import replace

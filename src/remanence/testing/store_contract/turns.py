@@ -1,4 +1,4 @@
-"""Turns: one owner at a time, before and beside the messages of a conversation."""
+"""Turns: one owner at a time, also before the first message of a conversation."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from remanence.testing.store_contract.samples import REF, at, user
 
 
 class TurnContract(Handles):
-    """Taking, prolonging and ending turns, and appending under one."""
+    """Taking, renewing and ending turns, and appending under a turn."""
 
     async def test_a_turn_keeps_others_out_until_it_ends(self, store: Store, other: Store) -> None:
         assert await store.take_turn(REF, owner="a", now=at(0), until=at(5)) is None

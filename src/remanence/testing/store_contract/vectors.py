@@ -28,7 +28,7 @@ RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def vector(text: str) -> tuple[float, ...]:
-    """Return a vector of the colours in a text."""
+    """Return a vector for the colours named in a text."""
     return tuple(float(name in text) + 0.01 for name in ("red", "green", "blue"))
 
 
