@@ -556,7 +556,9 @@ def test_a_line_is_whole_where_no_terminal_wraps_it(
     hits = cli("recall", "trip", "flight", "--db", database).stdout.splitlines()
     tape = cli("inspect", "trip", "--db", database).stdout.splitlines()
 
-    assert any(line.startswith("(Due work is") and line.endswith("config show'.)") for line in lines)
+    assert any(
+        line.startswith("(Due work is") and line.endswith("config show'.)") for line in lines
+    )
     assert any(re.fullmatch(r"raw tail: .* tokens", line) for line in tape)
     assert len(hits) > 1
     assert all(hit.startswith(("kind", "note", "message")) for hit in hits)

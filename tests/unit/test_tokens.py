@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from remanence.catalog import FAMILIES, look_up
 from remanence.tokens import count_tokens, counter_for
-from remanence.tokens.exact import is_at_hand
+from remanence.tokens.exact import is_available
 from remanence.tokens.image_size import image_size
 from remanence.tokens.pieces import cutter
 from remanence.types import (
@@ -333,13 +333,13 @@ def test_a_vocabulary_that_tiktoken_would_replace_is_not_at_hand(
 ) -> None:
     (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(content)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    assert not is_at_hand("o200k")
+    assert not is_available("o200k")
 
 
 @pytest.mark.req("L-51")
 def test_with_its_vocabulary_on_disk_counts_are_exact() -> None:
     pytest.importorskip("tiktoken")
-    if not is_at_hand("o200k"):
+    if not is_available("o200k"):
         pytest.skip("tiktoken's vocabulary o200k_base is not in its cache")
     counter = counter_for("gpt-4o")
     assert counter.name == "o200k exact"

@@ -115,10 +115,10 @@ async def _turn(chat: Chat, text: str, notes: Console) -> None:
             case Done():
                 print(flush=True)
                 for usage in event.reply.calls:
-                    notes.print(Text(printable(_words(usage))), style="dim")
+                    notes.print(Text(printable(_format_usage(usage))), style="dim")
 
 
-def _words(usage: Usage) -> str:
+def _format_usage(usage: Usage) -> str:
     cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
     cut = ", cut off at the output limit" if usage.outcome == "cut_off" else ""
     return (

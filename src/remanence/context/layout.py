@@ -132,7 +132,7 @@ class Layout(NamedTuple):
         volatile_tokens = self.count_text(present)
         reserved = volatile_tokens + (self._recall_room() if request.recall else 0)
         room = self._room(_tokens(base) + _tokens(facts) + reserved)
-        budget = max(self._least_room, room - max(0, self._usual_reserve() - reserved))
+        budget = max(self._min_room, room - max(0, self._usual_reserve() - reserved))
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
         working_tokens = sum(message.tokens for message in tail.messages)
@@ -178,13 +178,13 @@ class Layout(NamedTuple):
         return int(most / self.request.token_factor)
 
     @property
-    def _least_room(self) -> int:
+    def _min_room(self) -> int:
         return self._limit // (2 * TAIL_SHARE)
 
     @property
     def _recall_tokens(self) -> int:
         """The most tokens of recalled passages."""
-        return min(self.policy.recall_tokens, self._least_room)
+        return min(self.policy.recall_tokens, self._min_room)
 
     def _recall_room(self) -> int:
         """Return the tokens reserved for recalled passages and their heading."""
@@ -203,7 +203,7 @@ class Layout(NamedTuple):
     def _room(self, fixed: int) -> int:
         """Return the tokens left beside *fixed* ones; raise if less than an eighth of the context."""
         room = self._limit - fixed
-        if room < self._least_room:
+        if room < self._min_room:
             raise ContextOverflow(
                 f"the system text and knowledge take {fixed:,} of the {self._limit:,} tokens "
                 "of a context: shorten them, or raise max_context_tokens"

@@ -51,18 +51,18 @@ class Traces:
         found: set[str] = set()
         suspects: dict[str, AbstractSet[str]] = {}
         for segment in segments:
-            text = _everything(segment)
+            text = _segment_text(segment)
             plain, named = plain_text(text), terms(text) & self._terms
             values = [value for value in self._values if _has(plain, value)]
             if not named and not values:
                 continue
             own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
-            said = plain_text("\n".join(map(_said, own)))
+            said = plain_text("\n".join(map(_message_text, own)))
             if not all(_has(said, value) for value in values):
                 found.add(segment.id)
             elif named := named - terms(said):
                 suspects[segment.id] = named
-        unsaid = await self._unsaid(self.state.ref, frozenset().union(*suspects.values()))
+        unsaid = await self._absent_terms(self.state.ref, frozenset().union(*suspects.values()))
         return found | {id_ for id_, named in suspects.items() if named & unsaid}
 
     async def in_facts(self, facts: Sequence[Fact], erased: Collection[str]) -> AbstractSet[str]:
@@ -88,28 +88,32 @@ class Traces:
                 named = terms(fact.summary) & known
             if is_later and named:
                 suspects[fact.id] = ConversationRef(fact.tenant, fact.conversation), named
-        unsaid = await self._unsaid_by_all(suspects.values())
+        unsaid = await self._absent_terms_by_conversation(suspects.values())
         return {id_ for id_, (source, named) in suspects.items() if named & unsaid[source]}
 
-    async def _unsaid_by_all(
+    async def _absent_terms_by_conversation(
         self, suspects: Collection[tuple[ConversationRef, AbstractSet[str]]]
     ) -> Mapping[ConversationRef, AbstractSet[str]]:
         """Return, by conversation, the terms that neither its messages nor this one's contain."""
-        here = await self._unsaid(
+        here = await self._absent_terms(
             self.state.ref, frozenset().union(*(named for _, named in suspects))
         )
         named_by: dict[ConversationRef, AbstractSet[str]] = {}
         for source, named in suspects:
             named_by[source] = named_by.get(source, frozenset()) | (named & here)
-        return {source: await self._unsaid(source, named) for source, named in named_by.items()}
+        return {
+            source: await self._absent_terms(source, named) for source, named in named_by.items()
+        }
 
-    async def _unsaid(self, ref: ConversationRef, named: AbstractSet[str]) -> AbstractSet[str]:
+    async def _absent_terms(
+        self, ref: ConversationRef, named: AbstractSet[str]
+    ) -> AbstractSet[str]:
         """Return the terms that no remaining message contains; empty if the tape does not exist."""
         after, left = 0, set(named)
         while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
             for message in page:
                 if not self._is_forgotten(ref, message):
-                    left -= terms(_said(message))
+                    left -= terms(_message_text(message))
             after = page[-1].seq
         return left if after else frozenset()
 
@@ -131,12 +135,12 @@ def _has(text: str, value: str) -> bool:
     return value in text if len(value) >= _MIN_INFLECTED else contains(text, value)
 
 
-def _said(message: Message) -> str:
+def _message_text(message: Message) -> str:
     """Return all texts of a message, and its day, which notes and facts carry as a date."""
     return f"{everything_in(message)}\n{message.created_at:%Y-%m-%d}"
 
 
-def _everything(segment: Segment) -> str:
+def _segment_text(segment: Segment) -> str:
     """Return all texts of a segment."""
     dropped = (f"{line.text} {line.detail}" for line in segment.dropped)
     replaced = (note.supersedes or "" for note in segment.notes)

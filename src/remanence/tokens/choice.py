@@ -11,7 +11,7 @@ from remanence.arguments import require_one_of, require_text
 from remanence.catalog import FAMILIES, Family, look_up
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
-from remanence.tokens.exact import exact_count, is_at_hand
+from remanence.tokens.exact import exact_count, is_available
 from remanence.tokens.media import openai_image
 from remanence.types import Message
 
@@ -49,7 +49,7 @@ def counter_for(model: str) -> TokenCounter:
     """
     family = look_up(model).tokenizer
     counter = _COUNTERS.get(model)
-    return counter or (_exact(family) if is_at_hand(family) else _COUNTERS[family])
+    return counter or (_exact(family) if is_available(family) else _COUNTERS[family])
 
 
 def _characters(per_token: float) -> TextCount:

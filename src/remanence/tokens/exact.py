@@ -34,7 +34,7 @@ VOCABULARIES: dict[Family, Vocabulary] = {
 }
 
 
-def is_at_hand(family: Family) -> bool:
+def is_available(family: Family) -> bool:
     """Return whether tiktoken is installed and has a valid vocabulary of `family` in its cache."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))

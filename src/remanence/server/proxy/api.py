@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
-from remanence.server.proxy.identity import are_one
+from remanence.server.proxy.identity import count_as_one
 from remanence.types import Message
 from remanence.wire.json_value import JsonObject
 from remanence.wire.message_rules import is_empty, storable
@@ -127,7 +127,7 @@ def _join(units: Sequence[Unit]) -> list[Unit]:
     """Join successive answers, and the results of one round of tool calls."""
     joined: list[Unit] = []
     for message, objects in units:
-        if joined and are_one(joined[-1].message, message):
+        if joined and count_as_one(joined[-1].message, message):
             before, first = joined.pop()
             content = (*before.content, *message.content)
             joined.append(Unit(message.replace(content=content), (*first, *objects)))

@@ -18,12 +18,12 @@ from remanence.recent import Recent
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branches
 from remanence.server.proxy.identity import (
     chain,
+    continuation_of,
     is_equal,
     is_same,
     is_shortened,
     join,
     key_of,
-    rest_of,
 )
 from remanence.server.proxy.naming import Name
 from remanence.types import MemoryState, Message, TapeVersion
@@ -490,7 +490,7 @@ def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
     """
     tape, done, _ = match
     previous = tape.last_id
-    rest = rest_of(tape.end[-1], messages[done - 1]) if done else ()
+    rest = continuation_of(tape.end[-1], messages[done - 1]) if done else ()
     if rest:
         done -= 1
         previous = (tape.end[-2].id or "") if len(tape.end) > 1 else ""

@@ -58,7 +58,7 @@ def is_same(stored: Message, resent: Message) -> bool:
     images, files, or what its client had put around the text. A forgotten message matches any of
     its role, so that its text is not stored again on another tape.
     """
-    if is_equal(stored, resent) or rest_of(stored, resent):
+    if is_equal(stored, resent) or continuation_of(stored, resent):
         return True
     if stored.kind == "forgotten" or stored.role != resent.role:
         return stored.role == resent.role
@@ -86,14 +86,14 @@ def is_shortened(stored: Message, resent: Message) -> bool:
     return all(key in keys for key in _keys(resent.content) if key[0] != "text")
 
 
-def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
+def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
     """Return the parts by which a message continues the stored one; empty if it does not.
 
     Answers continue each other, as do the results of one round of calls.
     """
     text = said = _text(stored.content)
     others = [key for key in _keys(stored.content) if key[0] != "text"]
-    goes_on = are_one(stored, resent) and stored.kind != "forgotten"
+    goes_on = count_as_one(stored, resent) and stored.kind != "forgotten"
     if not goes_on or is_equal(stored, resent) or not (said or others):
         return ()
     rest: list[Part] = []
@@ -113,7 +113,7 @@ def rest_of(stored: Message, resent: Message) -> tuple[Part, ...]:
     return tuple(rest) if is_whole and _inside_keys(rest) else ()
 
 
-def are_one(before: Message, message: Message) -> bool:
+def count_as_one(before: Message, message: Message) -> bool:
     """Return whether two successive messages count as one: answers, or results and text beside them.
 
     Chat Completions has separate messages for these, Anthropic a single one.
@@ -130,7 +130,7 @@ def join(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if message.role == "system":
             continue
-        if joined and are_one(joined[-1], message):
+        if joined and count_as_one(joined[-1], message):
             before = joined.pop()
             kind = "forgotten" if before.kind == "forgotten" else message.kind
             content = (*before.content, *message.content)

@@ -75,7 +75,7 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
-def compacts(headers: Mapping[str, str], newest: str) -> bool:
+def is_compaction(headers: Mapping[str, str], newest: str) -> bool:
     """Return whether Claude Code or Codex asks to compact the conversation, instead of a turn.
 
     Codex sets a header for it; Claude Code is recognised by its newest message.

@@ -16,9 +16,9 @@ from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory
-from remanence.server.proxy.identity import are_one, chain
+from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
-from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
+from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
 from remanence.types import Message, TapeVersion
 from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
@@ -159,13 +159,13 @@ class Requests:
         for field in _OUTPUT_LIMITS:
             if isinstance(most := body.get(field), int) and most <= _SIDE_TOKENS:
                 raise UnknownHistory(f"{field}={most} leaves no room for an answer, as in a probe")
-        if compacts(headers, messages[-1].text):
+        if is_compaction(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
         stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
-        newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
+        newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
         context = await stored.conversation.context(
             system=_overhead(
                 body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
@@ -251,7 +251,7 @@ class Requests:
         return text
 
 
-def _is_spoken(message: Message) -> bool:
+def _is_user_text(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
@@ -274,7 +274,7 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
     index = length
     later: Message | None = None
     for message in reversed(messages):
-        index -= not (later and are_one(message, later))
+        index -= not (later and count_as_one(message, later))
         indices.append(index)
         later = message
     return indices[::-1]

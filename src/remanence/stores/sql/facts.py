@@ -251,7 +251,7 @@ def _erase_repetitions(
             connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
 
 
-def _heir(connection: Connection, key: int) -> Fact | None:
+def _find_replacement(connection: Connection, key: int) -> Fact | None:
     """Return the repetition that replaces a fact to be erased, if there is one.
 
     A repetition that is older than a fact superseded by the erased one is outdated.
@@ -287,10 +287,10 @@ def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new
         again = REPETITIONS.decode(row, tenant=new.tenant, user=new.user)
         _repeat(connection, owner_key, written, again)
     start = encode_instant(written.valid_from)
-    _take_over(connection, owner_key, fact_id, written.id, start)
+    _relink(connection, owner_key, fact_id, written.id, start)
 
 
-def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
+def _relink_to_successor(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
     """Link the facts that a fact superseded to its successor, if it has one."""
     later = connection.execute(
         "SELECT later.id, later.valid_from FROM facts AS mine JOIN facts AS later "
@@ -298,12 +298,10 @@ def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> 
         (key,),
     ).fetchone()
     if later is not None:
-        _take_over(connection, owner_key, fact_id, *later)
+        _relink(connection, owner_key, fact_id, *later)
 
 
-def _take_over(
-    connection: Connection, owner_key: int, fact_id: str, new_id: str, start: str
-) -> None:
+def _relink(connection: Connection, owner_key: int, fact_id: str, new_id: str, start: str) -> None:
     """Link the facts that *fact_id* superseded to *new_id*, which begins at *start*."""
     connection.execute(
         f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
@@ -319,11 +317,11 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
     """
     erased: list[tuple[int, str]] = []
     for owner_key, key, fact_id, _ in sorted(rows, key=lambda row: row[3]):
-        heir = _heir(connection, key)
+        heir = _find_replacement(connection, key)
         if heir is not None:
             _replace(connection, owner_key, key, fact_id, heir)
             continue
-        _pass_on(connection, owner_key, key, fact_id)
+        _relink_to_successor(connection, owner_key, key, fact_id)
         _erase(connection, owner_key, [(key,)])
         erased.append((owner_key, fact_id))
     for owner_key, fact_id in erased:

@@ -124,15 +124,15 @@ class SQLiteStore(SQLStore):
         await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
-        return await self._run_apart(check)
+        return await self._run_separately(check)
 
     async def table_sizes(self) -> tuple[TableSize, ...]:
-        return await self._run_apart(_table_sizes)
+        return await self._run_separately(_table_sizes)
 
     async def backup(self, path: str) -> None:
-        await self._run_apart(partial(back_up, path=path), alone=True)
+        await self._run_separately(partial(back_up, path=path), alone=True)
 
-    async def _run_apart(
+    async def _run_separately(
         self,
         work: Work[T],
         *,
@@ -155,7 +155,7 @@ class SQLiteStore(SQLStore):
     async def probe(self) -> None:
         if not self._database.read_only:  # beside the writer, which may itself wait for a lock
             open_probe = self._database.open_probe
-            await self._run_apart(probe_writing, alone=True, connect=open_probe)
+            await self._run_separately(probe_writing, alone=True, connect=open_probe)
 
     async def close(self) -> None:
         await self._reader.close()

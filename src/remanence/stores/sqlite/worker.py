@@ -163,14 +163,14 @@ class Worker:
             except Exception:  # noqa: BLE001 - each job keeps its own error
                 _roll_back(connection)
                 connection.execute("BEGIN IMMEDIATE")
-                self._run_apart(connection, jobs)
+                self._run_separately(connection, jobs)
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
             _roll_back(connection)
             for job in jobs:
                 job.error = translate_error(error, self._path)
 
-    def _run_apart(self, connection: Connection, jobs: Sequence[_Job]) -> None:
+    def _run_separately(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
         for job in jobs:
             connection.execute("SAVEPOINT job")
