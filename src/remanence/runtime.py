@@ -65,7 +65,7 @@ class Runtime:
     unfinished_erasures: Recent[object, Receipt | None] = field(
         default_factory=lambda: Recent(1_000)
     )
-    """Receipts of erasures that failed in a later step, by their subject; of a fact there is none."""
+    """Receipts of erasures that failed in a later step, by subject; None for a fact, which has no receipt."""
     shown: Recent[ConversationRef, Container[int]] = field(default_factory=lambda: Recent(1_000))
     """For each conversation, the messages in its next prompt, according to its last context."""
     facts: Facts = field(init=False)

@@ -176,7 +176,7 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Bar]:
-    """Show a progress bar if stderr is a terminal; without *total*, a spinner."""
+    """Show a progress bar if stderr is a terminal; without *total*, an indeterminate one."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(escape(printable(description)), total=total)

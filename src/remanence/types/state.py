@@ -49,12 +49,12 @@ class Failure:
 
     @property
     def halvings(self) -> int:
-        """How often to halve the next slice, as half of a slice that failed may succeed."""
+        """The number of times to halve the next slice, as half of a failed slice may succeed."""
         return self.rejections + self.timeouts
 
     @property
     def left_out(self) -> int:
-        """How often in a row the step was skipped or deferred."""
+        """The number of times in a row that the step was skipped or deferred."""
         return self.skips + self.deferrals
 
 

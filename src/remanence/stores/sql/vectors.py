@@ -171,7 +171,9 @@ def _segment_task(
         ]
     # A message is embedded with its observation, or with a reflection if that was purged.
     rows: list[Row] = []
-    for first, last in _uncovered(connection, segment_key, conversation, first_seq, last_seq):
+    for first, last in _uncovered_ranges(
+        connection, segment_key, conversation, first_seq, last_seq
+    ):
         rows += connection.execute(
             "SELECT key, created_at, content FROM messages "
             "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message' "
@@ -180,12 +182,12 @@ def _segment_task(
         )
     items += [
         VectorItem(key, searchable_text(decode_content(content)))
-        for key, _, content in _retained(connection, conversation, rows, keep, at)
+        for key, _, content in _filter_by_retention(connection, conversation, rows, keep, at)
     ]
     return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
 
 
-def _retained(
+def _filter_by_retention(
     connection: Connection, conversation: int, rows: Sequence[Row], keep: Keep, at: datetime
 ) -> Sequence[Row]:
     """Return the messages (key, time, ...) whose vectors the retention rule would keep."""
@@ -205,7 +207,7 @@ def _retained(
     return [row for row in rows if row[0] in newest or decode_time(row[1]) >= cutoff]
 
 
-def _uncovered(
+def _uncovered_ranges(
     connection: Connection, segment_key: int, conversation: int, first_seq: int, last_seq: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a segment that no earlier segment covers.
