@@ -95,6 +95,21 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
     assert fact.summary == "“I'd book the earlier train. Shall I?” – no, the 9:40."
 
 
+async def test_a_sentence_after_an_answer_that_can_be_read_alone_has_no_question() -> None:
+    first, second = await facts("> How is it going there?", "fine so far. the desk is small, 80 cm")
+
+    assert first.summary == "“How is it going there?” – fine so far."
+    assert second.summary == "the desk is small, 80 cm"
+
+
+async def test_a_short_question_is_quoted_without_a_long_sentence_before_it() -> None:
+    (fact,) = await facts(
+        f"> {'The hall is booked for that day, ' * 4}or so. How many?", "fourteen then."
+    )
+
+    assert fact.summary == "“How many?” – fourteen then."
+
+
 @pytest.mark.parametrize("text", ["fourteen then.", "zweimal die woche", "no, the 9:40."])
 async def test_an_answer_to_a_question_that_nobody_asked_is_no_fact(text: str) -> None:
     assert await facts("> Good morning, Ana.", text) == ()

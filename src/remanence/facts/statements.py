@@ -84,17 +84,18 @@ def is_user(source: Message, user: str) -> bool:
 
 
 def _statements_of(said: SpokenText, question: Quotation | None) -> Iterator[Statement | None]:
-    opens = True
+    opens, is_answered = True, False
     for span, lines, scores in _passages(said):
         first = lines[0]
         stands_alone = is_standing(first.text, scores)
         lacks_question = opens and not stands_alone and says_little(first.text, scores)
-        answered = question if lacks_question else None
+        is_unclear = not stands_alone and is_fragment(first.text, scores)
+        answered = question if lacks_question and (is_unclear or not is_answered) else None
         opens = opens and is_filler(scores) and not _ASKS.search(first.text)
-        is_clear = answered or stands_alone or not is_fragment(first.text, scores)
-        if is_clear and any(map(states, lines)):
+        if (answered or not is_unclear) and any(map(states, lines)):
             text = said.text[span.start : span.end]
             yield Statement(text, lines, scores, said.message, answered)
+            is_answered = True
         yield None
 
 
@@ -135,4 +136,5 @@ def _question(asked: SpokenText | None, answer: Message) -> Quotation | None:
     scores = scorer().score(last)
     is_vague = is_filler(scores) or says_little(last.text, scores)
     texts = [line.text for line in (*before, last)] if is_vague else [last.text]
-    return find_question(" ".join(texts), asked.message, answer)
+    found = find_question(" ".join(texts), asked.message, answer)
+    return found or find_question(last.text, asked.message, answer)
