@@ -29,6 +29,9 @@ TURNS = (
     ("user", "my two dogs and Mia"),
     ("user", "Ich gehe dienstags zum Chor. Die Probe ist um sieben."),
     ("user", "Der Chor probt nicht mehr dienstags, sondern donnerstags."),
+    ("user", "Quiero invitar a 30 personas a la fiesta."),
+    ("assistant", "El local solo admite 25 personas."),
+    ("user", "pues 25"),
 )
 
 

@@ -1,15 +1,18 @@
 """Facts that can be read alone: joined to what they lack, or with the question that they answer."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.facts import ExtractiveFacts
+from remanence.facts import ExtractiveFacts, merge_facts
 from remanence.facts.wishes import mark_wishes
 from remanence.protocols import ExtractRequest
-from remanence.types import ConversationRef, FactDraft, Message
+from remanence.testing import FixedClock
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Message, Owner
 
 NOW = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
+CONVERSATION = ConversationRef("default", "a")
 
 
 def said(*texts: str) -> tuple[Message, ...]:
@@ -26,7 +29,7 @@ def said(*texts: str) -> tuple[Message, ...]:
 
 async def facts(*texts: str) -> tuple[FactDraft, ...]:
     request = ExtractRequest(
-        conversation=ConversationRef("default", "a"),
+        conversation=CONVERSATION,
         user="ana",
         messages=said(*texts),
         notes=(),
@@ -95,6 +98,22 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
     assert fact.summary == "“I'd book the earlier train. Shall I?” – no, the 9:40."
 
 
+@pytest.mark.parametrize(
+    ("proposal", "answer"),
+    [
+        ("The bakery closes at 2 pm, so noon would be the latest.", "noon then"),
+        ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann der 10."),
+        ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "les 50 Go ça ira"),
+        ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜で"),
+    ],
+)
+async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, answer: str) -> None:
+    (fact,) = await facts(f"> {proposal}", answer)
+
+    assert fact.summary == f"“{proposal}” – {answer}"
+    assert (fact.first_seq, fact.last_seq) == (1, 2)
+
+
 async def test_a_sentence_after_an_answer_that_can_be_read_alone_has_no_question() -> None:
     first, second = await facts("> How is it going there?", "fine so far. the desk is small, 80 cm")
 
@@ -108,6 +127,49 @@ async def test_a_short_question_is_quoted_without_a_long_sentence_before_it() ->
     )
 
     assert fact.summary == "“How many?” – fourteen then."
+
+
+CORRECTED = (
+    "Wir wollen am 3. August in Graz heiraten, mit 40 Gästen",
+    "> Das Standesamt hat am 3. August leider zu. Der 10. August ist noch frei.",
+    "dann der 10.",
+)
+
+
+def merged(drafts: tuple[FactDraft, ...], known: tuple[Fact, ...] = ()) -> FactChanges:
+    clock = FixedClock(prefix="later" if known else "first")
+    owner, maker = Owner("default", "ana"), ExtractiveFacts().name
+    return merge_facts(drafts, known, owner=owner, source=CONVERSATION, made_by=maker, clock=clock)
+
+
+async def test_a_correction_in_a_few_words_quotes_the_fact_that_it_ends() -> None:
+    changes = merged(await facts(*CORRECTED))
+
+    stated, corrected = changes.facts
+    said, reply, words = (text.removeprefix("> ") for text in CORRECTED)
+    assert corrected.summary == f"“{said}” – “{reply}” – {words}"
+    assert (corrected.first_seq, corrected.last_seq) == (1, 3)
+    assert changes.replaced == {stated.id: corrected.id}
+
+
+async def test_a_fact_that_is_saved_after_its_correction_is_one_of_the_past() -> None:
+    stated, corrected = await facts(*CORRECTED)
+    known = merged((replace(corrected, valid_from=NOW + timedelta(minutes=1)),)).facts
+
+    (late,) = merged((stated,), known).facts
+
+    assert late.superseded_by == known[0].id
+
+
+async def test_words_about_another_thing_than_the_statement_before_end_nothing() -> None:
+    said = await facts(
+        "I need a cake for my son Leo, he turns 7 on the 14th of June.",
+        "> Noted, for the 14th. The bakery closes at 2 pm, so noon would be the latest.",
+        "noon then",
+    )
+
+    assert len(said) == 2
+    assert merged(said).replaced == {}
 
 
 @pytest.mark.parametrize("text", ["fourteen then.", "zweimal die woche", "no, the 9:40."])

@@ -7,7 +7,7 @@ from math import inf, log2
 
 from remanence.clock import Clock
 from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
-from remanence.observers.extractive.passage import is_answer
+from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.features import Line
@@ -253,13 +253,22 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 
 
 def _contradicts(new: Fact, old: Fact) -> bool:
-    """Return whether a fact denies what another says, or tells another home of the same person."""
+    """Return whether a fact denies or corrects what another says, or tells another home of one person."""
     mine, theirs = _meaning(new), _meaning(old)
     if is_answer(mine.text):
-        return False  # The words of the question are not the user's.
+        return _corrects(new, old)  # The words of a question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     moves = _is_home(new) and _is_home(old) and _differ(mine, theirs)
     return (denies or moves) and _concern_one(new, old)
+
+
+def _corrects(new: Fact, old: Fact) -> bool:
+    """Return whether a fact begins with the statement of another of its source, which it quotes."""
+    said = _meaning(old).text
+    quoted = quotation_of(said)
+    opening = quoted + Quotation(0, said.removeprefix(quoted)).before("")
+    is_of_source = (new.conversation, new.first_seq) == (old.conversation, old.first_seq)
+    return is_of_source and _meaning(new).text.startswith(opening)
 
 
 def _concern_one(new: Fact, old: Fact) -> bool:

@@ -1,14 +1,18 @@
-"""Statements of users: sentences, with those and with the question without which they say little."""
+"""Statements of users: sentences, with those and with the words before without which they say little."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates import resolve_dates
 from remanence.notes.redact import redact
 from remanence.observers.extractive.dependence import (
-    find_question,
+    find_answered,
     is_fragment,
+    is_remark,
     join_scores,
     may_join,
     says_little,
@@ -17,6 +21,7 @@ from remanence.observers.extractive.passage import Quotation
 from remanence.observers.extractive.sentence_scores import is_filler, is_standing
 from remanence.observers.extractive.sentences import Span
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.pairs import may_correct, score_of_end
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
@@ -24,44 +29,63 @@ from remanence.types import Message
 
 _MAX_CHARACTERS = 300
 _ASKS = re.compile(r"[?？؟]\s*$")
+_NEAR = 4
+"""Messages, and statements, back to the first that a few words after a reply may correct."""
+_MAX_REPLY = 4
+"""Sentences at the end of a reply that say what those words are about."""
+_MAX_CORRECTED = 160
+"""Characters of a statement that is quoted before the words that correct it."""
+_CORRECTS = -3.0
+"""The least score by its cutoff that a reply and those words end a statement.
+
+It is lower than for two statements, as a reply mostly is about the statement before, and as a
+quoted statement is not lost.
+"""
 
 
 class Statement(NamedTuple):
     """Sentences of a message that a user states, with the scores of them as one.
 
-    The first may depend on a question, which is of the message before.
+    The first may depend on what is `quoted`: a question or a proposal in the message before, perhaps
+    behind what the user had said of the same thing.
     """
 
     text: str
     lines: tuple[Line, ...]
     scores: Scores
     source: Message
-    question: Quotation | None = None
+    quoted: tuple[Quotation, ...] = ()
 
     @property
     def summary(self) -> str:
         """The statement as a fact has it: dates are resolved, secrets redacted."""
         said = summarize(self.text, self.source)
-        return redact(self.question.before(said)) if self.question else said
+        for quotation in reversed(self.quoted):
+            said = redact(quotation.before(said))
+        return said
 
     @property
     def first_seq(self) -> int:
-        return self.question.seq if self.question else self.source.seq
+        return self.quoted[0].seq if self.quoted else self.source.seq
 
 
 def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """Yield what users state in messages, None after each step.
 
     A sentence that says little is joined to those before it in its line. One that opens its message
-    has the question that it answers before it; it is none if nobody asked.
+    has the question or the proposal that it answers before it; it is none if there was neither.
     """
-    asked: SpokenText | None = None
+    reply: SpokenText | None = None
     before: SpokenText | None = None
+    earlier: deque[Statement] = deque(maxlen=_NEAR)
     for said in spoken_texts(messages):
         if before is not None and before.message is not said.message:
-            asked = before
+            reply = before
         if said.role == "user":
-            yield from _statements_of(said, _question(asked, said.message))
+            for statement in _statements_of(said, reply, earlier):
+                if statement is not None:
+                    earlier.append(statement)
+                yield statement
         before = said
 
 
@@ -83,20 +107,46 @@ def is_user(source: Message, user: str) -> bool:
     return source.speaker.casefold() in {"user", user.casefold()}
 
 
-def _statements_of(said: SpokenText, question: Quotation | None) -> Iterator[Statement | None]:
+def _statements_of(
+    said: SpokenText, reply: SpokenText | None, earlier: Iterable[Statement]
+) -> Iterator[Statement | None]:
+    before = _end(reply, said.message) if reply else None
     opens, is_answered = True, False
     for span, lines, scores in _passages(said):
         first = lines[0]
+        text = said.text[span.start : span.end]
         stands_alone = is_standing(first.text, scores)
-        lacks_question = opens and not stands_alone and says_little(first.text, scores)
         is_unclear = not stands_alone and is_fragment(first.text, scores)
-        answered = question if lacks_question and (is_unclear or not is_answered) else None
+        quoted: tuple[Quotation, ...] = ()
+        if before and reply and opens and not stands_alone and says_little(first.text, scores):
+            if before.asks:
+                quoted = (before,) if is_unclear or not is_answered else ()
+            elif is_unclear and not is_filler(scores):
+                quoted = (*_find_corrected(text, said.message, reply, earlier), before)
         opens = opens and is_filler(scores) and not _ASKS.search(first.text)
-        if (answered or not is_unclear) and any(map(states, lines)):
-            text = said.text[span.start : span.end]
-            yield Statement(text, lines, scores, said.message, answered)
+        if (quoted or not is_unclear) and any(map(states, lines)):
+            yield Statement(text, lines, scores, said.message, quoted)
             is_answered = True
         yield None
+
+
+def _find_corrected(
+    text: str, source: Message, reply: SpokenText, earlier: Iterable[Statement]
+) -> tuple[Quotation, ...]:
+    """Find the statement shortly before a reply that the reply and the words after it may correct."""
+    replied = " ".join(line.text for line in reply.lines[-_MAX_REPLY:])
+    scored = [
+        (score_of_end(one.text, f"{replied} {text}"), one)
+        for one in earlier
+        if one.source.speaker == source.speaker
+        and source.seq - _NEAR <= one.source.seq < source.seq
+        and len(one.summary) <= _MAX_CORRECTED
+        and may_correct(text, one.text, replied)
+    ]
+    score, best = max(scored, key=itemgetter(0), default=(-inf, None))
+    if best is None or score < _CORRECTS:
+        return ()
+    return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 
 
 def _passages(said: SpokenText) -> Iterator[tuple[Span, tuple[Line, ...], Scores]]:
@@ -128,13 +178,19 @@ def _goes_on(
     return says_little(line.text, own) and may_join(said.text, first, span, scores)
 
 
-def _question(asked: SpokenText | None, answer: Message) -> Quotation | None:
-    """Return the question that a text ends with; "Shall I?" has the sentence before it."""
-    if asked is None or asked.role == "tool" or not asked.lines:
+def _end(said: SpokenText, answer: Message) -> Quotation | None:
+    """Return the short sentence that a text ends with, "Shall I?" with the one before it.
+
+    A remark such as "Good morning!" is none.
+    """
+    if said.role == "tool" or not said.lines:
         return None
-    *before, last = asked.lines[-2:]
+    *before, last = said.lines[-2:]
     scores = scorer().score(last)
     is_vague = is_filler(scores) or says_little(last.text, scores)
     texts = [line.text for line in (*before, last)] if is_vague else [last.text]
-    found = find_question(" ".join(texts), asked.message, answer)
-    return found or find_question(last.text, asked.message, answer)
+    found = find_answered(" ".join(texts), said.message, answer)
+    found = found or find_answered(last.text, said.message, answer)
+    if found is None or found.asks or not is_remark(found.text, scores):
+        return found
+    return None

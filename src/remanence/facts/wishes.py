@@ -48,7 +48,7 @@ def _own_statements(
         if said is None or not is_user(said.source, user):
             continue
         own = (line.text for line in said.lines if states(line))
-        for text in (said.text, *own) if said.question is None else own:
+        for text in (said.text, *own) if not said.quoted else own:
             key = _key(summarize(text, said.source))
             if key in wanted:
                 yield key, said.source.seq

@@ -19,6 +19,8 @@ _MAX_JOINED = 240
 """Characters of sentences that are one passage, as one explains the others."""
 _MAX_QUESTION = 100
 """Characters of a question that is quoted."""
+_MAX_PROPOSAL = 160
+"""Characters of a statement that is quoted, as a proposal that somebody takes up."""
 _QUOTES = ' "“”'
 _SPEAKER = frozenset({"i", "my", "we", "our"})
 
@@ -44,6 +46,11 @@ def is_fragment(sentence: str, scores: Scores) -> bool:
     return is_dependent(scores) and _tells_nothing_of_speaker(sentence, scores)
 
 
+def is_remark(text: str, scores: Scores) -> bool:
+    """Return whether a text is a few words that are not worth noting."""
+    return len(text.encode()) <= _BRIEF_BYTES and is_filler(scores)
+
+
 def may_join(text: str, before: Span, span: Span, scores: Scores) -> bool:
     """Return whether sentences, of these scores, are near the next one and say what it may lack."""
     is_near = "\n" not in text[before.start : span.start]
@@ -58,14 +65,20 @@ def join_scores(first: Scores, second: Scores) -> Scores:
 
 def find_question(last: str, asked: Message, answer: Message) -> Quotation | None:
     """Return the end of a message if it is a short question that somebody answers the same day."""
+    found = find_answered(last, asked, answer)
+    return found if found is not None and found.asks else None
+
+
+def find_answered(last: str, before: Message, answer: Message) -> Quotation | None:
+    """Return the end of a message if it is short and somebody else goes on the same day."""
     text = one_line(last).strip(_QUOTES)
-    asked_at, at = asked.created_at, answer.created_at
-    is_long_ago = asked_at is not None and at is not None and is_other_day(asked_at, at)
-    if asked.speaker == answer.speaker or is_long_ago:
+    said_at, at = before.created_at, answer.created_at
+    is_long_ago = said_at is not None and at is not None and is_other_day(said_at, at)
+    if before.speaker == answer.speaker or is_long_ago or not text:
         return None
-    if len(text) > _MAX_QUESTION or not text.endswith(ASKS):
+    if len(text) > (_MAX_QUESTION if text.endswith(ASKS) else _MAX_PROPOSAL):
         return None
-    return Quotation(asked.seq, resolve_dates(text, asked_at) if asked_at else text)
+    return Quotation(before.seq, resolve_dates(text, said_at) if said_at else text)
 
 
 def _tells_nothing_of_speaker(sentence: str, scores: Scores) -> bool:

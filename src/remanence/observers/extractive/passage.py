@@ -23,7 +23,7 @@ TOOL = "tool"
 ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
-_QUESTION_BEFORE = re.compile(rf"“[^\n]*?[{''.join(ASKS)}]” – ")
+_QUOTED_BEFORE = re.compile(r"“[^\n]*?” – ")
 _MAX_USUAL_WORDS = 5
 MAX_LABEL_WORDS = 16
 """Words of a label without which items say little, as those of an inner list, or the opposite:
@@ -41,14 +41,26 @@ class Quotation(NamedTuple):
     seq: int
     text: str
 
+    @property
+    def asks(self) -> bool:
+        return self.text.endswith(ASKS)
+
     def before(self, answer: str) -> str:
-        """Return an answer with the question before it."""
+        """Return an answer with what it answers before it."""
         return f"“{self.text}” – {answer}"
 
 
 def is_answer(text: str) -> bool:
-    """Return whether a text begins with the question that it answers, as `Quotation.before` has it."""
-    return bool(_QUESTION_BEFORE.match(text))
+    """Return whether a text begins with what it answers, as `Quotation.before` has it."""
+    return bool(quotation_of(text))
+
+
+def quotation_of(text: str) -> str:
+    """Return the quotations that a text begins with, as `Quotation.before` has them."""
+    end = 0
+    while found := _QUOTED_BEFORE.match(text, end):
+        end = found.end()
+    return text[:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
