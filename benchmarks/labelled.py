@@ -25,6 +25,7 @@ from remanence.observers.extractive import (
     scored_text,
     sentence_scores,
 )
+from remanence.observers.extractive.corrections import Corrections
 from remanence.observers.extractive.observer import Choice, choose
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.selection import Candidate
@@ -143,9 +144,9 @@ def _chosen_by_labels(units: Sequence[Unit]) -> Iterator[None]:
     vital = {_plain(s.text) for unit in units for s in unit if s.worth == train_notes.VITAL}
 
     def weigh(
-        found: Sequence[Passage], stretches: Sequence[int]
+        found: Sequence[Passage], stretches: Sequence[int], corrections: Corrections
     ) -> Generator[None, None, tuple[Candidate, ...]]:
-        candidates = yield from features.weigh(found, stretches)
+        candidates = yield from features.weigh(found, stretches, corrections)
         return tuple(
             replace(
                 candidate,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
+from remanence.observers.extractive.corrections import Corrections
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
@@ -108,7 +109,7 @@ def factors(p: Passage) -> Iterator[Factor]:
 
 
 def weigh(
-    found: Sequence[Passage], stretches: Sequence[int]
+    found: Sequence[Passage], stretches: Sequence[int], corrections: Corrections
 ) -> Generator[None, None, tuple[Candidate, ...]]:
     """Return candidates for all passages, weighted by term rarity; yields between passages."""
     counts: Counter[str] = Counter()
@@ -117,7 +118,7 @@ def weigh(
         yield
     shares = _shares(found)
     candidates: list[Candidate] = []
-    for p, stretch in zip(found, stretches, strict=True):
+    for p, stretch, later in zip(found, stretches, corrections, strict=True):
         weighted = term_values((*p.words, *p.context), p.vocabulary, counts, shares[p.speaker])
         if p.is_output or (p.is_item and p.is_of_agent):
             weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
@@ -128,6 +129,7 @@ def weigh(
                 factor=math.prod(factor.amount for factor in factors(p)),
                 stretch=stretch,
                 person=None if p.is_of_agent or p.is_outcome else p.speaker,
+                corrections=later,
                 is_standing=p.is_standing,
                 is_output=p.is_outcome,
             )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Generator
 from typing import NamedTuple
 
+from remanence.observers.extractive.corrections import corrections_of
 from remanence.observers.extractive.features import weigh
 from remanence.observers.extractive.filtering import drop_uninformative
 from remanence.observers.extractive.note_lines import Lines, stretches
@@ -55,6 +56,7 @@ def choose(request: ObserveRequest) -> Generator[None, None, Choice]:
     found = yield from drop_uninformative(clauses, request.known)
     numbers = stretches(found)
     yield
-    candidates = yield from weigh(found, numbers)
+    corrections = yield from corrections_of(found)
+    candidates = yield from weigh(found, numbers, corrections)
     selection = yield from select(candidates, request, Lines(found, numbers).notes)
     return Choice(clauses, found, candidates, selection)

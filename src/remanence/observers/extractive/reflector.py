@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
+from remanence.observers.extractive.corrections import find_corrections
 from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.passage import (
     AGENT,
@@ -19,6 +20,7 @@ from remanence.observers.extractive.passage import (
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.repetition import Statement, statement
 from remanence.observers.extractive.selection import Candidate, select
+from remanence.observers.extractive.sentence_scores import change_of
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
 from remanence.pacing import compute_in_slices
@@ -185,6 +187,12 @@ def _factor(note: Note, text: str, *, with_agent: bool) -> float:
     return factor * (_SAID_BY_AGENT if note.speaker == AGENT else 1)
 
 
+def _change(note: Note, text: str) -> float | None:
+    """Return the score of a change of what a user says."""
+    is_said = note.speaker != AGENT and not _is_output(note)
+    return change_of(scorer().score(Line(text, "user"))) if is_said else None
+
+
 def _candidates(
     clauses: Sequence[_Clause], made: Sequence[Note]
 ) -> Generator[None, None, tuple[Candidate, ...]]:
@@ -193,9 +201,13 @@ def _candidates(
         counts.update({term for word in clause.words for term in terms(word.key)})
         yield
     with_agent = _is_with_agent(made)
+    changes = [
+        _change(made[clause.note], clause.text) if with_agent else None for clause in clauses
+    ]
+    corrections = yield from find_corrections([clause.text for clause in clauses], changes)
     days: dict[str, int] = {}
     candidates: list[Candidate] = []
-    for clause in clauses:
+    for clause, later in zip(clauses, corrections, strict=True):
         note = made[clause.note]
         day = note.observed_at.date().isoformat() if note.observed_at else ""
         candidates.append(
@@ -205,6 +217,7 @@ def _candidates(
                 factor=_factor(note, clause.text, with_agent=with_agent),
                 stretch=days.setdefault(day, len(days)),
                 person=None if _is_output(note) or note.speaker == AGENT else note.speaker,
+                corrections=later,
                 is_standing=note.priority == "CRITICAL",
                 is_output=_is_output(note),
             )

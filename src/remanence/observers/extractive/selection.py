@@ -32,7 +32,8 @@ class Candidate:
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
     Candidates with `is_standing` rank first, up to a share of the target; those with `is_output`
-    share a part of the notes. A text of a `person` is kept beside the same of another one.
+    share a part of the notes. A text of a `person` is kept beside the same of another one. None is
+    kept without its `corrections`, the indices of later ones.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Candidate:
     factor: float
     stretch: int
     person: str | None = None
+    corrections: tuple[int, ...] = ()
     is_standing: bool = False
     is_output: bool = False
 
@@ -66,8 +68,9 @@ def select(
         costs.append(request.count_tokens(candidate.text) + _JOIN if candidate.text else 0)
         yield
     ranked = yield from _rank(candidates, costs)
-    order = _within_shares(ranked, candidates, costs, request.target_tokens)
-    return (yield from _fill(order, costs, request, build))
+    within = _within_shares(ranked, candidates, costs, request.target_tokens)
+    order = _corrections_first(within, candidates)
+    return (yield from _fill(order, candidates, costs, request, build))
 
 
 def _rank(
@@ -139,6 +142,26 @@ def _within_shares(
     return kept
 
 
+def _corrections_first(order: Sequence[int], candidates: Sequence[Candidate]) -> list[int]:
+    """Return the order with the corrections of each candidate, and those of these, right before it.
+
+    So none is left out where the order is cut off. What is not in the order remains so.
+    """
+    left = dict.fromkeys(order)
+    placed: list[int] = []
+    for index in order:
+        unit: list[int] = []
+        waiting = [index]
+        while waiting:
+            one = waiting.pop()
+            if one in left:
+                del left[one]
+                unit.append(one)
+                waiting += candidates[one].corrections
+        placed += sorted(unit, reverse=True)
+    return placed
+
+
 def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
     """Return the gain of a candidate; *seen* counts each term in kept ones of its stretch."""
     total = 0.0
@@ -149,7 +172,11 @@ def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
 
 
 def _fill(
-    order: Sequence[int], costs: Sequence[int], request: Request, build: Build
+    order: Sequence[int],
+    candidates: Sequence[Candidate],
+    costs: Sequence[int],
+    request: Request,
+    build: Build,
 ) -> Generator[None, None, Selection]:
     """Return as many notes as fit, by bisection on the rendered size, then fill the remainder."""
     low, high, size = 0, len(order), 0
@@ -163,7 +190,8 @@ def _fill(
             high = take - 1
         guess = take + (request.target_tokens - tokens) * take // max(1, tokens)
         guess = min(high, max(low + 1, guess))
-    kept = [*order[:low], *_fit(order[low:], costs, request.target_tokens - size - _SLACK)]
+    room = request.target_tokens - size - _SLACK
+    kept = [*order[:low], *_fit(order[low:], candidates, costs, room)]
     while kept:
         notes = yield from build(sorted(kept))
         yield
@@ -184,12 +212,19 @@ def _size(notes: Sequence[Note], request: Request) -> Generator[None, None, int]
     return total
 
 
-def _fit(order: Sequence[int], costs: Sequence[int], room: int) -> list[int]:
+def _fit(
+    order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], room: int
+) -> list[int]:
+    """Return those of an order that fit, each with its corrections."""
     chosen: list[int] = []
+    left_out: set[int] = set()
     for index in order:
-        if costs[index] + _JOIN <= room:
+        fits = costs[index] + _JOIN <= room
+        if fits and left_out.isdisjoint(candidates[index].corrections):
             chosen.append(index)
             room -= costs[index] + _JOIN
+        else:
+            left_out.add(index)
     return chosen
 
 

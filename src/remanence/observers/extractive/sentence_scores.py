@@ -9,6 +9,7 @@ _STANDING = {"vital": 1.25, "inst": -0.2, "pref": 0.4, "personal": 1.3}
 Of such sentences in conversations with an agent, three of four are labelled so, and nine of ten as
 worth noting (`benchmarks.labelled`).
 """
+_CHANGES = ("corr", "rep", "end")
 _MAX_STANDING, _PROSE_SHARE = 300, 0.8
 _IMPERSONAL = -0.5
 """How far above its cutoff the score of a fact about the user is below this in sentences like
@@ -65,6 +66,11 @@ def standing_of(scores: Scores) -> float:
 def is_borrowed(scores: Scores) -> bool:
     """Return whether a sentence is quoted, translated or invented, and not meant by its speaker."""
     return scorer().over(scores, "quoted") >= 0
+
+
+def change_of(scores: Scores) -> float:
+    """Return by how much the surest of the scores says that a sentence corrects, replaces or ends something."""
+    return max(scorer().over(scores, head) for head in _CHANGES)
 
 
 def is_open(scores: Scores) -> bool:
