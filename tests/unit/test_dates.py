@@ -426,6 +426,64 @@ def test_a_weekday_tells_the_year_of_its_day(said: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("dress fitting is friday 10 march at 4pm", "friday 2023-03-10 at 4pm"),
+        ("now friday 10 march, 5.30pm", "friday 2023-03-10, 5.30pm"),
+        ("the fitting is friday march 10 at noon", "friday 2023-03-10 at noon"),
+        ("fri the 10th of march suits me", "fri 2023-03-10 suits me"),
+        ("thursday 18th of may works", "thursday 2023-05-18 works"),
+        ("we fly thursday 18 may", "thursday 2023-05-18"),
+        ("thursday 18 may is fine", "thursday 2023-05-18 is fine"),
+        ("thu, may 18 at six", "thu, 2023-05-18 at six"),
+        ("sat 20 may with mum", "sat 2023-05-20 with mum"),
+        ("freitag, 10. märz, 17:30 uhr", "freitag, 2023-03-10"),
+        ("am donnerstag, den 18. mai", "donnerstag, den 2023-05-18"),
+        ("rdv vendredi 10 mars à 16h", "vendredi 2023-03-10 à 16h"),
+        ("jeudi 18 mai", "jeudi 2023-05-18"),
+        ("afspraak vrijdag 10 maart om 16 uur", "vrijdag 2023-03-10 om"),
+        ("donderdag 18 mei", "donderdag 2023-05-18"),
+        ("viernes 10 de marzo a las 4", "viernes 2023-03-10 a las 4"),
+        ("sexta-feira 10 de março às 16h", "sexta-feira 2023-03-10 às 16h"),
+        ("quinta feira, 18 de maio", "quinta feira, 2023-05-18"),
+        ("Wednesday-Friday 10 March", "Wednesday-Friday 2023-03-10"),
+        ("quinta, 18 de maio", "quinta, 2023-05-18"),
+        ("venerdì 10 marzo alle 16", "venerdì 2023-03-10 alle 16"),
+        ("в пятницу 10 марта в 16", "в пятницу 2023-03-10 в 16"),
+    ],
+)
+def test_a_month_in_lower_case_is_dated_beside_its_day_and_weekday(said: str, written: str) -> None:
+    assert written in resolve_dates(said, MONDAY)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "on the 10th of march",
+        "friday 11 may or so",
+        "thursday 18 may be too late",
+        "on thursday the 18th may work better",
+        "Thursday 18 may not come",
+        "friday march 10 miles, saturday rest",
+        "am 10. mai",
+        "le 10 mars",
+        "op 10 maart",
+        "el 10 de marzo",
+        "10 mart",
+        "15 Mart Pazarlama",
+        "3월 10일 오후 2시에",
+        "3월 9일 금요일에",
+        "3월 10일 금요일마다",
+        "3月10日に会う",
+        "3月9日金曜日に会う",
+        "3月9日星期五见",
+    ],
+)
+def test_a_month_that_may_be_a_verb_or_has_no_weekday_that_agrees_stays(said: str) -> None:
+    assert resolve_dates(said, MONDAY) == said
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "ouvert mardi à samedi, fermé dimanche et lundi",

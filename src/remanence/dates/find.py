@@ -16,7 +16,9 @@ from remanence.dates.render import may_replace, render_date, words_with_date
 from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.IGNORECASE)
+_WORD_BEFORE = re.compile(
+    r"([^\W\d_]+(?:[- ]feira)?)[., (（]*(?:(?:le|den|the|el) )?$", re.IGNORECASE
+)
 
 # An unclosed fence extends to the end.
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
