@@ -450,9 +450,27 @@ def test_a_weekday_tells_the_year_of_its_day(said: str, written: str) -> None:
         ("quinta, 18 de maio", "quinta, 2023-05-18"),
         ("venerdì 10 marzo alle 16", "venerdì 2023-03-10 alle 16"),
         ("в пятницу 10 марта в 16", "в пятницу 2023-03-10 в 16"),
+        ("10 mart cuma", "2023-03-10 cuma"),
     ],
 )
 def test_a_month_in_lower_case_is_dated_beside_its_day_and_weekday(said: str, written: str) -> None:
+    assert written in resolve_dates(said, MONDAY)
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("계약은 3월 10일 금요일 오후 2시에", "2023-03-10 금요일 오후"),
+        ("계약은 3월 10일(금) 오후 2시에", "2023-03-10(금)"),
+        ("契約は3月10日金曜日の午後2時", "2023-03-10金曜日"),
+        ("契約は3月10日(金)14時", "2023-03-10(金)"),
+        ("契約は3月10日（金曜日）です", "2023-03-10（金曜日）"),
+        ("签约是3月10日星期五下午两点", "2023-03-10星期五"),
+        ("3月10号（周五）见", "2023-03-10（周五）"),
+        ("İmza 10 Mart Cuma günü.", "2023-03-10 Cuma günü"),
+    ],
+)
+def test_a_weekday_behind_a_day_tells_its_year(said: str, written: str) -> None:
     assert written in resolve_dates(said, MONDAY)
 
 
