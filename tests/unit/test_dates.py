@@ -475,6 +475,27 @@ def test_a_weekday_behind_a_day_tells_its_year(said: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("the fitting is Friday 10 March 4pm", "Friday 2023-03-10 4pm"),
+        ("friday 10 march 16:30", "friday 2023-03-10 16:30"),
+        ("freitag, 10. märz 16 uhr", "freitag, 2023-03-10 16 uhr"),
+        ("vendredi 10 mars 16h30", "vendredi 2023-03-10 16h30"),
+        ("vrijdag 10 maart 16 uur", "vrijdag 2023-03-10 16 uur"),
+        ("viernes 10 de marzo 16:30", "viernes 2023-03-10 16:30"),
+        ("sexta, 10 de março 16h", "sexta, 2023-03-10 16h"),
+        ("venerdì 10 marzo 16.30", "venerdì 2023-03-10 16.30"),
+        ("в пятницу 10 марта 16:30", "в пятницу 2023-03-10 16:30"),
+        ("Friday 10 March 17", "Friday 10 March 17"),
+        ("Friday 10 March 1854", "Friday 10 March 1854"),
+        ("vendredi 10 mars 17", "vendredi 10 mars 17"),
+    ],
+)
+def test_a_time_behind_a_day_is_not_its_year(said: str, written: str) -> None:
+    assert written in resolve_dates(said, MONDAY)
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "on the 10th of march",

@@ -21,6 +21,8 @@ _LAST_RANK = 9
 _INTEGER = re.compile(r"-?\d+")
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
+_FIGURE = r"\d(?!\d?(?:[:.h]\d\d|\s?(?:[ap]m|[hu]|uhr|uur)\b))"
+"""A figure that may be the year of the day before it, not the time: "5 March 20"."""
 _DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
 _RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
 """Slots whose words are rare enough to signal a date."""
@@ -183,7 +185,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         slot: {_value(value): _words(text) for value, text in values.items()}
         for slot, values in table.get("words", {}).items()
     }
-    macros = table.get("macros", {})
+    macros = {"figure": _FIGURE, **table.get("macros", {})}
     lines = {kind: _expand(text, macros) for kind, text in table["phrases"].items()}
     return Language(
         name=name,
