@@ -1,5 +1,6 @@
 """Corrections: what a user says later that changes or settles what was said before."""
 
+import math
 from collections.abc import Generator, Sequence
 from heapq import nlargest
 from operator import itemgetter
@@ -21,8 +22,13 @@ as worth noting, so that little is lost where they correct nothing.
 """
 _MAX_OF_PAIR = 2.0
 """A score of a pair that hardly any exceeds."""
-_MAX_CHANGES, _MAX_EARLIER = 100, 300
-"""The surest changes that are compared, each with the texts nearest before it, as pairs take time."""
+_MAX_CHARS = 300
+"""Length of texts that are compared, as the time grows with its square."""
+_MAX_CHANGES, _MAX_EARLIER, _MAX_RELATED = 30, 100, 15
+"""The surest changes that are compared, and with how many texts before each, the nearest first.
+
+Pairs take time, above all related ones, which share a part of a word.
+"""
 
 
 def corrections_of(found: Sequence[Passage]) -> Generator[None, None, Corrections]:
@@ -45,11 +51,20 @@ def find_corrections(
     likely = [
         (change, later)
         for later, change in enumerate(changes)
-        if change is not None and change + _MAX_OF_PAIR >= _LEAST
+        if change is not None
+        and change + _MAX_OF_PAIR >= _LEAST
+        and len(texts[later]) <= _MAX_CHARS
     ]
     for change, later in sorted(nlargest(_MAX_CHANGES, likely), key=itemgetter(1)):
-        for earlier in range(max(0, later - _MAX_EARLIER), later):
-            if change + score_of_end(texts[earlier], texts[later]) >= _LEAST:
+        related = 0
+        for earlier in reversed(range(max(0, later - _MAX_EARLIER), later)):
+            if len(texts[earlier]) > _MAX_CHARS or texts[earlier] == texts[later]:
+                continue
+            score = score_of_end(texts[earlier], texts[later])
+            if change + score >= _LEAST:
                 found[earlier].append(later)
             yield
+            related += score > -math.inf
+            if related == _MAX_RELATED:
+                break
     return [tuple(indices) for indices in found]

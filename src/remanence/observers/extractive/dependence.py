@@ -65,8 +65,8 @@ def join_scores(first: Scores, second: Scores) -> Scores:
 
 def find_question(last: str, asked: Message, answer: Message) -> Quotation | None:
     """Return the end of a message if it is a short question that somebody answers the same day."""
-    found = find_answered(last, asked, answer)
-    return found if found is not None and found.asks else None
+    asks = one_line(last).strip(_QUOTES).endswith(ASKS)
+    return find_answered(last, asked, answer) if asks else None
 
 
 def find_answered(last: str, before: Message, answer: Message) -> Quotation | None:
