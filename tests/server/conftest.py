@@ -18,9 +18,13 @@ from starlette.types import ASGIApp
 from tests.builders import chat_answer
 from tests.wire.servers import ModelServer
 
-from remanence import Memory, Policy
+from remanence import Memory, Policy, Settings
+from remanence.background import Background
 from remanence.chat import ChatAnswer, ChatRequest
+from remanence.clock import Clock
 from remanence.errors import ModelError
+from remanence.opening import assemble
+from remanence.protocols import Store
 from remanence.server.app import create_app
 from remanence.testing import FixedClock
 
@@ -151,6 +155,16 @@ def speaker() -> Speaker:
 async def upstream() -> AsyncIterator[ModelServer]:
     async with ModelServer().running() as server:
         yield server
+
+
+@asynccontextmanager
+async def memory_on(store: Store, clock: Clock) -> AsyncIterator[Memory]:
+    """Yield a memory on a store that the test has made, and closes itself."""
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+        )
+        yield Memory(runtime)
 
 
 @pytest.fixture

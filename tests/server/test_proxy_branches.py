@@ -6,13 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
 
-from remanence import Conversation, Memory, Message, Settings
-from remanence.background import Background
-from remanence.opening import assemble
+from remanence import Conversation, Memory, Message
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import name_of
 from remanence.stores import open_store
@@ -144,11 +142,7 @@ async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
 ) -> None:
     clock = FixedClock()
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
-    async with Background() as background:
-        runtime = await assemble(
-            store, settings=Settings(), policy=POLICY, clock=clock, background=background
-        )
-        memory = Memory(runtime)
+    async with memory_on(store, clock) as memory:
         async with served_proxy(memory, upstream) as proxy:
             gate = store.hold("state", skip=1)
             upstream.script(Reply("Two."))

@@ -10,13 +10,11 @@ from typing import Any
 import apsw
 import httpx2
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
 from tests.wire.servers import Held, ModelServer, Raw
 
-from remanence import Memory, Settings
-from remanence.background import Background
-from remanence.opening import assemble
+from remanence import Memory
 from remanence.server.app import create_app
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock
@@ -130,17 +128,16 @@ async def test_paths_of_the_server_are_in_its_log_and_not_in_headers_of_a_proxy(
 ) -> None:
     path = tmp_path / "memory.db"
     store = await open_store(f"sqlite:///{path}", pragmas={"busy_timeout": 1})
-    async with Background() as background:
-        runtime = await assemble(
-            store, settings=Settings(), policy=POLICY, clock=FixedClock(), background=background
+    async with (
+        memory_on(store, FixedClock()) as memory,
+        served(create_app(memory, openai_url=upstream.url)) as proxy,
+    ):
+        rival = apsw.Connection(str(path))
+        rival.execute("BEGIN IMMEDIATE")
+        response = await proxy.http.post(
+            CHAT, json=body_of(CHAT, "Gate?"), headers={"x-remanence-conversation": "trip"}
         )
-        async with served(create_app(Memory(runtime), openai_url=upstream.url)) as proxy:
-            rival = apsw.Connection(str(path))
-            rival.execute("BEGIN IMMEDIATE")
-            response = await proxy.http.post(
-                CHAT, json=body_of(CHAT, "Gate?"), headers={"x-remanence-conversation": "trip"}
-            )
-            rival.close()
+        rival.close()
     await store.close()
 
     why = response.headers["x-remanence-memory"]
@@ -269,11 +266,7 @@ async def test_an_answer_is_not_stored_where_its_question_is_erased_while_it_is_
     body, headers = body_of(CHAT, "My number is 555-0199."), {"x-remanence-conversation": "trip"}
     clock = FixedClock()
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
-    async with Background() as background:
-        runtime = await assemble(
-            store, settings=Settings(), policy=POLICY, clock=clock, background=background
-        )
-        memory = Memory(runtime)
+    async with memory_on(store, clock) as memory:
         gate = store.hold("append", skip=1)
         async with (
             served(create_app(memory, openai_url=upstream.url)) as proxy,
@@ -304,11 +297,7 @@ async def test_processes_that_begin_tapes_at_once_keep_their_histories_apart(
     clock = FixedClock()
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
     headers = {"x-remanence-conversation": "trip"}
-    async with Background() as background:
-        runtime = await assemble(
-            store, settings=Settings(), policy=POLICY, clock=clock, background=background
-        )
-        memory = Memory(runtime)
+    async with memory_on(store, clock) as memory:
         async with (
             served(create_app(memory, openai_url=upstream.url)) as left,
             served(create_app(memory, openai_url=upstream.url)) as right,

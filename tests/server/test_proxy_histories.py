@@ -6,13 +6,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, ModelServer, Raw
 
-from remanence import Conversation, Memory, Settings
-from remanence.background import Background
-from remanence.opening import assemble
+from remanence import Conversation, Memory
 from remanence.server.app import create_app
 from remanence.server.proxy.identity import chain
 from remanence.server.proxy.naming import name_of
@@ -172,11 +170,8 @@ async def test_a_request_costs_the_same_however_long_the_tape_is(
     """Also where the client keeps a summary before old messages, or shortens each answer."""
     clock = FixedClock()
     store = CountedStore(await open_store("sqlite:///:memory:", clock=clock))
-    async with Background() as background:
-        runtime = await assemble(
-            store, settings=Settings(), policy=POLICY, clock=clock, background=background
-        )
-        app = create_app(Memory(runtime), openai_url=upstream.url)
+    async with memory_on(store, clock) as memory:
+        app = create_app(memory, openai_url=upstream.url)
         history: list[dict[str, Any]] = []
         async with served(app) as proxy:
             reads = []
