@@ -30,7 +30,7 @@ class ExportedConversation(dict[str, Any]):  # JSON
 
 
 def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
-    """Return the conversation of an export, or *value* if it is none; add to *left_out*."""
+    """Return the conversation of an export, or *value* if it is not one; add to *left_out*."""
     if isinstance(value.get("mapping"), dict):
         return _chatgpt(value, left_out)
     if isinstance(value.get("chat_messages"), list):

@@ -84,7 +84,7 @@ def merge_facts(
     """
     now = clock.now()
     ended = [fact for fact in past if fact.valid_to is not None]
-    board = _Board(list(known), ended, len(known))
+    merge = _Merge(list(known), ended, len(known))
     for draft in drafts:
         if not draft.summary.strip():
             continue
@@ -102,22 +102,22 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
-        repeated = board.find_repeated(draft)
+        repeated = merge.find_repeated(draft)
         if repeated is not None and is_wish(fact) and not is_wish(repeated):
             # The user's own words take the place of others for the same.
-            board.add(fact, replace(draft, replaces=repeated.id))
+            merge.add(fact, replace(draft, replaces=repeated.id))
         elif repeated is not None:
-            board.repetitions.append(Repetition(repeated.id, fact))
-        elif (later := board.find_later(fact)) is not None:
-            board.add_before(later, fact)
+            merge.repetitions.append(Repetition(repeated.id, fact))
+        elif (later := merge.find_later(fact)) is not None:
+            merge.add_before(later, fact)
         else:
-            board.add(fact, draft)
-    if not board.added and not board.repetitions:
+            merge.add(fact, draft)
+    if not merge.added and not merge.repetitions:
         return FactChanges()
     return FactChanges(
-        facts=tuple(board.added.values()),
-        replaced=board.replaced,
-        repetitions=tuple(board.repetitions),
+        facts=tuple(merge.added.values()),
+        replaced=merge.replaced,
+        repetitions=tuple(merge.repetitions),
         newest=known[0].id if known else "",
     )
 
@@ -144,8 +144,8 @@ def is_stated_in(said: Fact, text: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Board:
-    """The facts that are current while drafts are added, oldest draft first.
+class _Merge:
+    """The state of a merge: which facts are current while drafts are added, oldest draft first.
 
     What becomes of a draft does not depend on which facts before it are known and which are added.
     """
@@ -259,7 +259,7 @@ def _contradicts(new: Fact, old: Fact) -> bool:
         return _corrects(new, old)  # The words of a question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     moves = _is_home(new) and _is_home(old) and _differ(mine, theirs)
-    return (denies or moves) and _concern_one(new, old)
+    return (denies or moves) and _have_same_subject(new, old)
 
 
 def _corrects(new: Fact, old: Fact) -> bool:
@@ -271,7 +271,7 @@ def _corrects(new: Fact, old: Fact) -> bool:
     return is_of_source and _meaning(new).text.startswith(opening)
 
 
-def _concern_one(new: Fact, old: Fact) -> bool:
+def _have_same_subject(new: Fact, old: Fact) -> bool:
     """Return whether one speaker said two facts of one person or thing, as far as they say so."""
     mine, theirs = _meaning(new), _meaning(old)
     names_other = mine.owners and theirs.owners and mine.owners.isdisjoint(theirs.owners)
@@ -296,7 +296,7 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     gardens, where one denies another thing than the other affirms, and where the later one alone
     says little.
     """
-    if not _concern_one(later, earlier):
+    if not _have_same_subject(later, earlier):
         return -inf
     if not later.made_by.startswith(STATEMENTS):
         return score_of_saved(earlier.summary, later.summary)

@@ -73,7 +73,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """Yield what users state in messages, None after each step.
 
     A sentence that says little is joined to those before it in its line. One that opens its message
-    has the question or the proposal that it answers before it; it is none if there was neither.
+    is preceded by the question or the proposal that it answers, and is left out if there is neither.
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
@@ -181,7 +181,7 @@ def _goes_on(
 def _end(said: SpokenText, answer: Message) -> Quotation | None:
     """Return the short sentence that a text ends with, "Shall I?" with the one before it.
 
-    A remark such as "Good morning!" is none.
+    None for a remark such as "Good morning!".
     """
     if said.role == "tool" or not said.lines:
         return None

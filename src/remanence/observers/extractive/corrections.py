@@ -21,7 +21,7 @@ with a sentence before them. Of all sentences that have one a third are labelled
 as worth noting, so that little is lost where they correct nothing.
 """
 _MAX_OF_PAIR = 2.0
-"""A score of a pair that hardly any exceeds."""
+"""Hardly any pair scores higher."""
 _MAX_CHARS = 300
 """Length of texts that are compared, as the time grows with its square."""
 _MAX_CHANGES, _MAX_EARLIER, _MAX_RELATED = 30, 100, 15
