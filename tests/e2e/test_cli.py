@@ -690,13 +690,14 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     with BlockingMemory.open(url) as memory:
         memory.facts.save("Ana lives in Lisbon", user="ana")
-        memory.facts.save("Ana keeps bees", user="ana", type="behavior")
+        memory.facts.save("Ana keeps bees", user="ana", type="behavior", tags=["hobby"])
 
     listed = parsed(cli("facts", "ana", "--db", url, "--json"))["facts"]
     found = cli("facts", "ana", "--search", "bees", "--db", url)
 
     assert {fact["summary"] for fact in listed} == {"Ana lives in Lisbon", "Ana keeps bees"}
     assert "Ana keeps bees" in found.stdout
+    assert "hobby" in found.stdout
     assert "Lisbon" not in found.stdout
     assert "has no facts of user 'bo'" in cli("facts", "bo", "--db", url).stdout
     searched = cli("facts", "ana", "--search", "wasps", "--db", url)

@@ -53,6 +53,15 @@ def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: P
     assert all(len(one["strongest"]) == 5 for one in shown)
 
 
+def test_explain_takes_as_many_sentences_as_the_ratio_has_room_for(cli: Cli, file: Path) -> None:
+    def taken(ratio: str) -> list[str]:
+        run = cli("explain", file, "--ratio", ratio, "--json")
+        return [one["text"] for one in json.loads(run.stdout)["sentences"] if one["taken"]]
+
+    assert taken("0.001") == []
+    assert "I moved from Lisbon to Porto in January." in taken("1")
+
+
 def test_explain_shows_which_sentences_are_taken_and_by_which_features(
     cli: Cli, file: Path
 ) -> None:
