@@ -14,6 +14,7 @@ from remanence.wire.content import (
     SYSTEM_MARK,
     Payload,
     arguments_object,
+    as_text,
     extra_fields,
     payload,
     present,
@@ -24,7 +25,6 @@ from remanence.wire.content import (
     read_other,
     read_result_parts,
     shortest,
-    stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
@@ -80,7 +80,7 @@ def render(
         content = put_name_first(content, name)
     if role == "system" and system_role:  # which allows only text
         content = tuple(
-            part if isinstance(part, TextPart) else TextPart(text=stand_in(part) or "")
+            part if isinstance(part, TextPart) else TextPart(text=as_text(part) or "")
             for part in content
         )
     blocks = list(filter(None, map(_render_part, content))) or [_text(NOTHING_READABLE)]
@@ -182,7 +182,7 @@ def _render_part(part: Part) -> JsonObject | None:
         case OtherPart(dialect="anthropic", scope="part") if part.type:
             return part.value
         case _:
-            text = stand_in(part)
+            text = as_text(part)
             return None if text is None else _text(text)
 
 
@@ -199,9 +199,7 @@ def _render_result(part: ToolResultPart) -> JsonObject:
     content: tuple[ResultPart, ...] = part.content
     if part.is_error:  # the API requires text, and only text, in a failure
         block["is_error"] = True
-        texts = (
-            p if isinstance(p, TextPart) else TextPart(text=stand_in(p) or "") for p in content
-        )
+        texts = (p if isinstance(p, TextPart) else TextPart(text=as_text(p) or "") for p in content)
         content = tuple(text for text in texts if text.text.strip())
         content = content or (TextPart(text=ERROR_MARK),)
     if inner := list(filter(None, map(_render_part, content))):

@@ -194,7 +194,7 @@ def split_data_url(url: str) -> Payload | None:
     return Payload(head.removeprefix("data:") or None, data)
 
 
-def stand_in(part: Part) -> str | None:
+def as_text(part: Part) -> str | None:
     """Return a text for a part that a request cannot contain; None for reasoning."""
     match part:
         case ImagePart(url=str(url)) if not url.startswith("data:"):
@@ -223,7 +223,7 @@ def replace_media(content: Iterable[Part]) -> Iterator[Part]:
             case ToolResultPart():
                 inner = read_result_parts(replace_media(part.content), part.call_id)
                 yield replace(part, content=inner)
-            case _ if (text := stand_in(part)) is not None:
+            case _ if (text := as_text(part)) is not None:
                 yield TextPart(text=text)
 
 

@@ -13,13 +13,13 @@ from remanence.wire.content import (
     NOTHING_READABLE,
     SYSTEM_MARK,
     arguments_object,
+    as_text,
     extra_fields,
     payload,
     present,
     put_name_first,
     read_extra,
     read_result_parts,
-    stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
@@ -193,7 +193,7 @@ def _render_part(part: Part, tools: Mapping[str, str]) -> JsonObject | None:
         case OtherPart(dialect="gemini", scope="part"):
             return part.value
         case _:
-            text = stand_in(part)
+            text = as_text(part)
             return None if text is None else {"text": text}
 
 
@@ -224,8 +224,8 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
 def _text_of(part: Part) -> str | None:
     """Return the text of a result's part; None if the part is sent separately."""
     if isinstance(part, ImagePart | FilePart):
-        return None if "text" not in (_render_media(part, {})) else stand_in(part)
-    return stand_in(part) or ""
+        return None if "text" not in (_render_media(part, {})) else as_text(part)
+    return as_text(part) or ""
 
 
 def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject:
@@ -236,7 +236,7 @@ def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject:
         blob = {"mimeType": media_type, "data": content.data, **name}
         return {"inlineData": {**blob, **_inner(extra, "inlineData")}, **extra}
     if part.url is None or part.url.startswith("data:"):
-        return {"text": stand_in(part) or NOTHING_READABLE}
+        return {"text": as_text(part) or NOTHING_READABLE}
     media = {"mimeType": part.media_type} if part.media_type else {}
     file = {**media, "fileUri": part.url, **name, **_inner(extra, "fileData")}
     return {"fileData": file, **extra}

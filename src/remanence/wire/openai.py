@@ -11,6 +11,7 @@ from dataclasses import replace
 from remanence.errors import InvalidMessage
 from remanence.wire.content import (
     NOTHING_READABLE,
+    as_text,
     extra_fields,
     mark_error,
     payload,
@@ -22,7 +23,6 @@ from remanence.wire.content import (
     read_other,
     shortest,
     split_data_url,
-    stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
@@ -272,7 +272,7 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
         ):
             return part.value
         case _:
-            text = stand_in(part)
+            text = as_text(part)
             return None if text is None else {"type": "text", "text": text}
 
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from remanence.errors import InvalidMessage
 from remanence.wire.content import (
     NOTHING_READABLE,
+    as_text,
     extra_fields,
     mark_error,
     payload,
@@ -20,7 +21,6 @@ from remanence.wire.content import (
     read_fields,
     read_other,
     shortest,
-    stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_value
 from remanence.wire.openai import CLIENT_FIELDS, read_file, read_image, read_role, render_file
@@ -225,7 +225,7 @@ def _assistant_item(part: Part) -> JsonObject | None:
         case TextPart(text=text) if not text.strip():
             return None
         case _:
-            shown = stand_in(part)
+            shown = as_text(part)
             if shown is None:
                 return None
             return {"role": "assistant", **_fields(part, "item"), "content": shown}
@@ -263,5 +263,5 @@ def _input_part(part: Part) -> JsonObject | None:
         case OtherPart(dialect="openai_responses", scope="part"):
             return part.value
         case _:
-            text = stand_in(part)
+            text = as_text(part)
             return None if text is None else {"type": "input_text", "text": text}
