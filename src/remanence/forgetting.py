@@ -16,6 +16,7 @@ from remanence.types import ConversationRef, ForgottenMessage, Hit, Message, Own
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
+_SHOWN_CHARACTERS = 200
 MIN_TRACE = 8
 """Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
 _NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
@@ -124,7 +125,7 @@ async def find_mentions(
     named = {hit.source_id for hit in hits if hit.kind == "fact"} & {fact.id for fact in facts}
     named |= {fact_id for fact_id, fact in said if words and words in plain_text(fact.summary)}
     messages = [
-        ForgottenMessage(ref.id, message.seq, message.id or "", "")
+        ForgottenMessage(ref.id, message.seq, message.id or "", text=_beginning(message))
         for ref in refs
         async for message in read_tape(runtime, ref)
         if message.kind != "forgotten"
@@ -138,6 +139,10 @@ async def find_mentions(
         messages=tuple(messages),
         facts=tuple(sorted(with_superseded(facts, named))),
     )
+
+
+def _beginning(message: Message) -> str:
+    return " ".join(message.full_text.split())[:_SHOWN_CHARACTERS]
 
 
 async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: BlockStore) -> None:

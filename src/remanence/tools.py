@@ -24,7 +24,6 @@ Handler: TypeAlias = Callable[[Arguments], Awaitable[str]]
 
 MAX_HITS = 20
 RECALL_TOKENS = 2_000
-MAX_SHOWN = 200
 MAX_CANDIDATES = 40
 _LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
@@ -127,7 +126,7 @@ class _Calls:
         known = await self._conversation.facts.list(user=user, tenant=tenant, history=True)
         if (query := _optional(given, "query")) is not None:
             found = await self._conversation.forget(query=query, everywhere=True)
-            return await self._candidates(found, known)
+            return self._candidates(found, known)
         facts = [*_strings(given, "facts"), *_strings(given, "id")]
         messages = _strings(given, "messages")
         if not facts and not messages:
@@ -159,15 +158,12 @@ class _Calls:
             )
         return other
 
-    async def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
+    def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
         lines = [_fact_line(fact) for fact in known if fact.id in found.facts]
         for place in found.messages[:MAX_CANDIDATES]:
-            said_in = self._conversation.sibling(place.conversation)
             is_other = place.conversation != self._conversation.id
             of = f", conversation: {place.conversation}" if is_other else ""
-            for message in await said_in.messages(after=place.seq - 1, limit=1):
-                text = " ".join(message.full_text.split())
-                lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id}{of})")
+            lines.append(f"- message {place.seq}: {place.text} (id: {place.id}{of})")
         if more := len(found.messages[MAX_CANDIDATES:]):
             lines.append(f"- and {more} more messages: ask for it in more words")
         return "\n".join(lines) or "Nothing says that."

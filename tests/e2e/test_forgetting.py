@@ -480,6 +480,7 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
         found = await chat.forget(query="8814-2207")
 
         assert (found.erased, found.message_ids, found.facts) == (False, ("a", "b"), (fact.id,))
+        assert found.messages[1].text == "user: Call 8814-2207, please."
         assert [m.kind for m in await chat.messages()] == ["message"] * 3
         receipt = await chat.forget(*found.message_ids, facts=found.facts)
         assert (receipt.erased, receipt.message_ids, receipt.facts) == (
@@ -487,6 +488,7 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
             ("a", "b"),
             (fact.id,),
         )
+        assert not any(message.text for message in receipt.messages)
         assert traces(path) == []
 
 

@@ -69,7 +69,7 @@ async def forget(
     if asks and not await _confirm("Forget", what, settings, conversation, tenant):
         output.warn("nothing was forgotten: answer 'yes', or pass --yes")
         return FAILED
-    texts: dict[str, str] = {}
+    summaries: dict[str, str] = {}
     if user is not None:
         async with open_existing(settings, access="write") as memory:
             receipt = await memory.forget_user(user, tenant=tenant)
@@ -78,7 +78,7 @@ async def forget(
         async with open_conversation(settings, name, tenant=tenant, access="write") as chat:
             receipt = await chat.forget(*messages, facts=facts, query=query, everywhere=everywhere)
             if not receipt.erased:
-                texts = await _texts(chat, receipt)
+                summaries = await _summaries(chat, receipt)
     if as_json:
         output.write_json(receipt)
         return 0
@@ -87,7 +87,7 @@ async def forget(
     elif receipt.erased and not verbose:
         _print_counts(receipt)
     else:
-        _print_places(receipt, texts)
+        _print_places(receipt, summaries)
     for file in receipt.still_in:
         output.warn(f"{file} has the text, and was left alone")
     return 0
@@ -110,18 +110,12 @@ async def _confirm(
     return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
 
 
-async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:
-    """Return the beginning of each message and fact that a query found, by id."""
-    texts: dict[str, str] = {}
-    for place in found.messages:
-        said_in = chat.sibling(place.conversation)
-        (message,) = await said_in.messages(after=place.seq - 1, limit=1)
-        texts[f"{place.conversation} {place.id}"] = message.full_text
-    if (owner := await chat.owner()) is not None:
-        for fact_id in found.facts:
-            fact = await chat.facts.get(fact_id, user=owner.user, tenant=owner.tenant)
-            texts[fact_id] = fact.summary if fact is not None else ""
-    return {each: f": {output.shorten(text, SHOWN)}" for each, text in texts.items()}
+async def _summaries(chat: Conversation, found: Receipt) -> dict[str, str]:
+    """Return the summary of each fact that a query found, by id."""
+    if (owner := await chat.owner()) is None:
+        return {}
+    known = await chat.facts.list(user=owner.user, tenant=owner.tenant, history=True)
+    return {fact.id: fact.summary for fact in known if fact.id in found.facts}
 
 
 def _print_counts(receipt: Receipt) -> None:
@@ -138,7 +132,7 @@ def _print_counts(receipt: Receipt) -> None:
     _print_remade(receipt)
 
 
-def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
+def _print_places(receipt: Receipt, summaries: Mapping[str, str]) -> None:
     """Print a line for each message, segment, fact and file."""
     if receipt.erased:
         output.line("forgotten:")
@@ -148,15 +142,18 @@ def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
         output.line(f"conversation {conversation}")
     for message in receipt.messages:
         place = f"{message.id} ({message.conversation}, {message.seq})"
-        text = texts.get(f"{message.conversation} {message.id}", "")
-        output.line(f"message {place}{text}")
+        output.line(f"message {place}{_shown(message.text)}")
     for notes in receipt.segments:
         output.line(f"notes {notes}")
     _print_remade(receipt)
     for fact in receipt.facts:
-        output.line(f"fact {fact}{texts.get(fact, '')}")
+        output.line(f"fact {fact}{_shown(summaries.get(fact, ''))}")
     for file in receipt.files:
         output.line(f"changed {file}")
+
+
+def _shown(text: str) -> str:
+    return f": {output.shorten(text, SHOWN)}" if text else ""
 
 
 def _print_remade(receipt: Receipt) -> None:

@@ -19,12 +19,16 @@ FORGOTTEN: Final = "[forgotten]"
 
 @dataclass(frozen=True, slots=True)
 class ForgottenMessage:
-    """The location of a forgotten message, and the salted hash of its content."""
+    """The location of a forgotten message, and the salted hash of its content.
+
+    A candidate has the first 200 characters of its `text` with its speaker, on one line, and no hash.
+    """
 
     conversation: str
     seq: int
     id: str
-    digest: str
+    digest: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
