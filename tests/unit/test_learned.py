@@ -121,14 +121,15 @@ def test_an_explanation_names_the_strongest_features_first() -> None:
     assert first.scores == scorer().score(CONVERSATION[2])
 
 
-def test_the_parts_of_an_explanation_add_up_to_the_difference_of_two_scores() -> None:
-    def explain(line: Line) -> tuple[float, float]:
-        one = scorer().explain(line, head="worth", limit=100_000)
-        return one.scores["worth"], sum(part.amount for part in one.strongest)
+@pytest.mark.parametrize("line", [CONVERSATION[0], CONVERSATION[2]])
+def test_the_parts_of_an_explanation_and_its_bias_add_up_to_the_score(line: Line) -> None:
+    whole = scorer().explain(line, head="worth", limit=100_000)
+    short = scorer().explain(line, head="worth", limit=2)
 
-    (score, parts), (low_score, low_parts) = map(explain, (CONVERSATION[2], CONVERSATION[0]))
-
-    assert score - low_score == pytest.approx(parts - low_parts, abs=0.05)
+    assert whole.others == pytest.approx(0, abs=0.05)
+    for one in (whole, short):
+        parts = sum(part.amount for part in one.strongest) + one.others
+        assert parts + one.bias == pytest.approx(one.scores["worth"])
 
 
 def test_an_unknown_head_is_refused_with_the_known_ones() -> None:

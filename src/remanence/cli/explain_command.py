@@ -90,6 +90,8 @@ def _score_document(explanation: ScoreExplanation) -> dict[str, object]:
         "text": explanation.line.text,
         "scores": explanation.scores,
         "strongest": [part._asdict() for part in explanation.strongest],
+        "others": explanation.others,
+        "bias": explanation.bias,
     }
 
 
@@ -102,4 +104,5 @@ def _print_score(explanation: ScoreExplanation, head: str, cutoffs: Mapping[str,
     shown = f"{head} {scores[head]:+.1f}, cutoff {cutoffs[head]:+.1f}"
     output.line(f"  {shown}{labels}", style="bold")
     features = ", ".join(f"[{name}] {amount:+.2f}" for name, amount in explanation.strongest)
-    output.line(f"  {features}", style="dim")
+    rest = f"others {explanation.others:+.2f}, bias {explanation.bias:+.2f}"
+    output.line(f"  {', '.join(filter(None, (features, rest)))}", style="dim")

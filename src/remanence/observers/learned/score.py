@@ -31,11 +31,16 @@ class Contribution(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Scores of a line by head, and the strongest features of one of them."""
+    """Scores of a line by head, and the strongest features of one of them.
+
+    Its score is the sum of `bias`, which every line has, of the strongest features and the others.
+    """
 
     line: Line
     scores: Scores
     strongest: tuple[Contribution, ...]
+    others: float
+    bias: float
 
 
 class Scorer:
@@ -85,7 +90,10 @@ class Scorer:
             self._contributions(line, heads.index(head)),
             key=lambda part: (-abs(part.amount), part.feature),
         )
-        return Explanation(line, self.score(line), tuple(parts[:limit]))
+        scores, bias = self.score(line), round(self.weights.biases[heads.index(head)], _DIGITS)
+        strongest = tuple(parts[:limit])
+        others = scores[head] - bias - sum(part.amount for part in strongest)
+        return Explanation(line, scores, strongest, round(others, _DIGITS), bias)
 
     def _groups(self, line: Line) -> Iterator[tuple[int, int]]:
         """Sum of the rows of each group of features, and its size."""
