@@ -136,6 +136,7 @@ def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(
     assert run.returncode == 1
     assert "history.jsonl, line 3: " in run.stderr
     assert why in run.stderr
+    assert contents(cli, url, "a") == ["First.", "Second."]
     write(file, *lines[:2], said("a", "Third."))
     assert cli("import", file, "--db", url).returncode == 0
     assert contents(cli, url, "a") == ["First.", "Second.", "Third."]
