@@ -12,14 +12,18 @@ from urllib.parse import urlsplit
 from remanence.errors import InvalidArgument, InvalidMessage
 
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+")
+_JOINERS: Final = {0x200C: None, 0x200D: None}
+"""Characters that join letters or keep them apart, as words of Persian and Hindi need."""
 MAX_COUNT: Final = 2**31 - 1
 
 
 def require_name(label: str, value: object) -> None:
     """Raise `InvalidMessage` unless *value* can name a user, a tenant or a conversation."""
-    if not isinstance(value, str) or not value or not value.isprintable():
+    if not isinstance(value, str) or not value.translate(_JOINERS):
         as_text = f", such as {str(value)!r}" if isinstance(value, int) else ""
         raise InvalidMessage(f"{label} {value!r:.80} is not a name: use plain text{as_text}")
+    if wrong := next((c for c in value.translate(_JOINERS) if not c.isprintable()), ""):
+        raise InvalidMessage(f"{label} {value!r:.80} is not a name: leave out {wrong!r}")
 
 
 def require_text(*, optional: bool = False, **values: object) -> None:
