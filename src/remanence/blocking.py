@@ -46,6 +46,14 @@ class Opening:
         if self._memory is not None:
             self._memory.close()
 
+    async def __aenter__(self) -> NoReturn:
+        raise NotOpen(
+            "async with Memory.open(...) opens no blocking memory: write with Memory.open(...) as "
+            "memory, or use remanence.Memory in async code"
+        )
+
+    async def __aexit__(self, *_: object) -> None: ...
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:

@@ -66,8 +66,9 @@ def choose_engine(settings: Settings, url: str) -> EngineFactory:
         return LocalEngine
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidPolicy(
-            f"engine={settings.engine!r} needs a PostgreSQL database, but the URL is "
-            f"{mask_password(url)!r}: use one such as postgresql://user@host/database"
+            f"engine={settings.engine!r}, which leaves work to `remanence worker`, needs a PostgreSQL "
+            f"database, but the URL is {mask_password(url)!r}: use one such as "
+            "postgresql://user@host/database"
         )
     try:
         module = importlib.import_module("remanence.engine.procrastinate")

@@ -239,6 +239,42 @@ def test_a_blocking_memory_that_is_not_open_yet_says_how_to_open_it() -> None:
         opening.conversation("a")
 
 
+async def test_a_blocking_memory_in_async_code_names_the_other_one() -> None:
+    opening: Any = blocking.Memory.open(IN_MEMORY)
+
+    with pytest.raises(NotOpen, match=r"use remanence\.Memory in async code"):
+        async with opening:
+            pass
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "\u0915\u094d\u200d\u0937"]
+)
+async def test_names_may_have_the_joiners_of_their_script(name: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation(name, user=name)
+        await chat.append(Message.user("Hello."))
+
+        owner = await chat.owner()
+
+    assert owner is not None
+    assert owner.user == name
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a\u200bb", r"leave out '\\u200b'"),
+        ("a\nb", r"leave out '\\n'"),
+        ("\u200d", "use plain text"),
+    ],
+)
+async def test_a_name_with_an_invisible_character_is_refused_with_it(name: str, why: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage, match=why):
+            memory.conversation(name)
+
+
 async def test_a_memory_may_be_awaited_and_closed_by_hand() -> None:
     memory = await Memory.open(IN_MEMORY)
     chat = memory.conversation("a")

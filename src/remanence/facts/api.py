@@ -92,7 +92,9 @@ class Facts:
         _check_valid_from(valid_from)
         require_texts(tags=tags)
         if type not in get_args(FactType):
-            raise InvalidMessage(f"fact type {type!r} is unknown: use one of {get_args(FactType)}")
+            raise InvalidMessage(
+                f"fact type {type!r} is unknown: use one of {', '.join(get_args(FactType))}"
+            )
         draft = FactDraft(
             summary=_check_summary(summary),
             type=type,

@@ -148,7 +148,9 @@ def _read_file(file: Path) -> Mapping[str, Entry]:
             text = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
         values = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
-        raise InvalidPolicy(f"{file.name} cannot be read: {error.strerror}") from error
+        raise InvalidPolicy(
+            f"{str(file)!r} cannot be read: {error.strerror}: give the path of a settings file"
+        ) from error
     except ValueError as error:
         kind = "JSON" if is_json else "TOML"
         raise InvalidPolicy(f"{file.name} is not {kind}: {error}") from error

@@ -134,7 +134,8 @@ def _check_time(message: Message) -> None:
 def _check_roles(message: Message) -> None:
     for name, value, known in (("role", message.role, ROLES), ("kind", message.kind, _KINDS)):
         if value not in known:
-            raise InvalidMessage(f"{name} {value!r:.80} is unknown: use one of {sorted(known)}")
+            names = ", ".join(sorted(known))
+            raise InvalidMessage(f"{name} {value!r:.80} is unknown: use one of {names}")
     if is_empty(message):
         raise InvalidMessage(
             f"the {message.role} message is empty: append a message with text, a tool call, "
@@ -243,7 +244,8 @@ def _check_other(part: OtherPart) -> None:
 
 def _json_object(dialect: str, raw: str) -> dict[str, Any]:
     if dialect not in DIALECTS:
-        raise InvalidMessage(f"dialect {quote(dialect)} is unknown: use one of {sorted(DIALECTS)}")
+        names = ", ".join(sorted(DIALECTS))
+        raise InvalidMessage(f"dialect {quote(dialect)} is unknown: use one of {names}")
     try:
         value = loads(raw)
     except ValueError as error:

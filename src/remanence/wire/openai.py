@@ -152,7 +152,7 @@ def parse_part(data: object) -> ResultPart:
 def read_role(name: object, roles: Mapping[str, Role]) -> Role:
     """Return our role for a provider's role."""
     if not isinstance(name, str) or name not in roles:
-        known = sorted(set(roles.values()))
+        known = ", ".join(sorted(set(roles.values())))
         raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {known}")
     return roles[name]
 
