@@ -322,3 +322,39 @@ def test_the_time_that_something_took_is_not_counted_ahead(said: str) -> None:
 )
 def test_what_is_ahead_is_dated_beside_words_of_the_past(said: str, dated: list[str]) -> None:
     assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'My favourite song is "Yesterday".',
+        "We watched 'Tomorrow Never Dies' with the children.",
+        "She asked “are you coming tomorrow?” and left.",
+        "Er sagte „ich komme morgen“ und kam nie.",
+        "La canción «Ayer» es triste.",
+        "「明日への手紙」を聞いた",
+        "我喜欢《昨天》这首歌",
+        "Our band is called The Day After Tomorrow.",
+        "I read the book Last Summer every year.",
+    ],
+)
+def test_a_quotation_or_a_name_has_no_relative_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("SEE YOU TOMORROW", ["TOMORROW"]),
+        ("Good. Tomorrow I fly.", ["Tomorrow"]),
+        ("To do:\nTomorrow: call the plumber", ["Tomorrow"]),
+        ("They left Friday last week.", ["Friday last week"]),
+        ("I can't tomorrow, it's the girls' party", ["tomorrow"]),
+        ("Wir fliegen Nächste Woche.", ["Nächste Woche"]),
+        ('It is "urgent", so call them tomorrow.', ["tomorrow"]),
+    ],
+)
+def test_a_date_beside_a_quotation_or_at_the_start_of_a_sentence_is_read(
+    said: str, dated: list[str]
+) -> None:
+    assert relative_dates(said) == dated

@@ -1,7 +1,6 @@
 """Find the dates in a text and replace relative ones with absolute ones."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
+from remanence.dates.names import overlaps, without_named
 from remanence.dates.periods import DateMention
 from remanence.dates.render import may_replace, render_date, words_with_date
 from remanence.dates.windows import is_foreign, windows_to_read
@@ -57,8 +57,8 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
                 yield
             else:
                 candidates.append(found)
-    mentions = list(_without_overlap(_in_prose(text, candidates))) if candidates else []
-    return tuple(without_doubtful(text, mentions))
+    mentions = _without_overlap(_in_prose(text, candidates)) if candidates else ()
+    return tuple(without_doubtful(text, list(without_named(text, mentions))))
 
 
 def resolve_dates(text: str, at: datetime) -> str:
@@ -152,11 +152,9 @@ def _weekday_before(language: Language, match: Match[str]) -> Match[str] | None:
 
 def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
     """Yield the candidates outside of code, addresses and paths."""
-    spans = [match.span() for match in _CODE.finditer(text)]
-    starts = [start for start, _ in spans]
+    code = [match.span() for match in _CODE.finditer(text)]
     for found in candidates:
-        before = bisect_right(starts, found.end - 1) - 1
-        in_code = before >= 0 and spans[before][1] > found.start
+        in_code = overlaps(code, found.start, found.end)
         if not in_code and not _in_address(text, found.start, found.end):
             yield found
 

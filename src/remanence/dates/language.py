@@ -68,6 +68,7 @@ class Language:
         right: A pattern that holds where a phrase ends.
         particle: A pattern of what may precede the words of a date, but would govern the date.
         is_monday_first: Weeks begin on Monday in all countries where it is the language of most.
+        has_capital_nouns: Its nouns are capitalised, so that a capital says nothing of a name.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Language:
     right: str
     particle: re.Pattern[str]
     is_monday_first: bool
+    has_capital_nouns: bool
 
     @cached_property
     def patterns(self) -> "tuple[PhrasePattern, ...]":
@@ -209,6 +211,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         right=table.get("right", _AFTER_WORD),
         particle=re.compile(f"(?:{table.get('particle', _NEVER)})$", re.IGNORECASE),
         is_monday_first=table.get("is_monday_first", False),
+        has_capital_nouns=table.get("has_capital_nouns", False),
     )
 
 
