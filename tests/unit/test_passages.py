@@ -50,6 +50,14 @@ def test_a_passage_has_its_speaker_and_day() -> None:
     assert shown == ("I arrive tomorrow. (message 1, Ana, 2026-03-02)",)
 
 
+def test_a_fact_is_quoted_whole_as_its_sentences_say_little_alone() -> None:
+    text = "The sawmill is on Calle Mayor. Its phone rings until noon, they said. Call them on Friday."
+
+    (quote,) = quotes([replace(hit(text), kind="fact")], "phone")
+
+    assert quote.core == quote.text == text
+
+
 def test_the_best_passage_leaves_out_what_follows_it_where_room_is_short() -> None:
     text = "Ana mends the harbour lamp on Monday. The boats stay out for another week."
 

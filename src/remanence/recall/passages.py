@@ -22,6 +22,9 @@ from remanence.recall.fusion import by_reciprocal_rank, fold, snippet
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
+WHOLE_FACT: Final = 400
+"""Length up to which a fact is quoted whole, as its sentences say little alone."""
+
 LONG_TURN: Final = 600
 """Length from which only the questions and the first and last sentence of a turn are searched."""
 
@@ -224,8 +227,11 @@ def _weights(
 
 
 def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
-    """Return the passage of a text that matches the query best."""
+    """Return the passage of a text that matches the query best; a fact is one, unless it is long."""
     score, first, last = _densest(places, weights)
+    if hit.kind == "fact" and len(hit.text) <= WHOLE_FACT:
+        whole = one_line(hit.text)
+        return Quote(hit, whole, whole, score)
     starts, ends = _boundaries(
         hit.text,
         first - CONTEXT_CHARACTERS,
