@@ -42,11 +42,6 @@ def indexed(connection: apsw.Connection) -> bool:
     return waiting == 0
 
 
-def purged(connection: apsw.Connection) -> bool:
-    chores: int = connection.execute("SELECT count(*) FROM chores WHERE name != 'scrub'").get
-    return chores == 0
-
-
 def lower_bytes(path: Path) -> bytes:
     return path.read_bytes().lower()
 
@@ -76,25 +71,10 @@ async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_th
 
     await store.delete(REF)
     await store.forget_user(Owner("default", "Xaverius"))  # the event of the deletion names them
-    await until(path, purged)
+    await store.scrub()
     await store.close()
 
     content = lower_bytes(path)
     assert b"xylophon" not in content
     assert b"xaverius" not in content
     assert b"zither" in content
-
-
-async def test_a_purge_that_a_process_left_behind_is_done_by_the_next(path: Path) -> None:
-    url = f"sqlite:///{path}"
-    store = await open_store(url)
-    await store.append(REF, [user("xylophone")], user=None)
-    await store.search(REF, "xylophone", limit=1)
-    await store.close()
-    with apsw.Connection(str(path)) as connection:
-        connection.execute("INSERT INTO chores (name, subject) VALUES ('erase', 1)")
-    connection.close()
-
-    store = await open_store(url)
-    await until(path, purged)
-    await store.close()

@@ -79,6 +79,9 @@ class Connection:
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         self.execute(f"DELETE FROM {index} WHERE key = ANY(?)", (list(keys),))  # noqa: S608
 
+    def remove_scope(self, index: WordIndex, scope: str) -> None:
+        self.execute(f"DELETE FROM {index} WHERE scope = ?", (scope,))  # noqa: S608
+
     def match_word(
         self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:

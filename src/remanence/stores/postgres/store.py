@@ -205,8 +205,5 @@ class PostgresStore(SQLStore):
         while search.index_some(connection, conversation):
             pass
 
-    def _remove_words(self, connection: SQLConnection, conversation: int) -> None:
-        connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(conversation),))
-
     def _plan_scrub(self, connection: SQLConnection) -> None:
         """Do nothing: the server overwrites erased rows by itself."""

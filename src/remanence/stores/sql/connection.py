@@ -45,6 +45,9 @@ class Connection(Protocol):
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         """Remove texts from an index."""
 
+    def remove_scope(self, index: WordIndex, scope: str) -> None:
+        """Remove all texts of a scope from an index."""
+
     def match_word(
         self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:

@@ -18,6 +18,7 @@ from remanence.stores.sql import (
     ledger,
     looks as looks_sql,
     retention,
+    search,
     segments as segments_sql,
     snapshots,
     states,
@@ -84,10 +85,6 @@ class SQLStore(ABC):
     @abstractmethod
     def _index(self, connection: Connection, conversation: int, *, unindexed: int) -> None:
         """Index new messages now or schedule it, in the transaction that wrote them."""
-
-    @abstractmethod
-    def _remove_words(self, connection: Connection, conversation: int) -> None:
-        """Remove a deleted conversation from the text index now, or schedule it."""
 
     @abstractmethod
     def _plan_scrub(self, connection: Connection) -> None:
@@ -168,7 +165,7 @@ class SQLStore(ABC):
         deleted = tape.delete(connection, ref)
         if deleted is not None:
             facts_sql.erase_of_conversation(connection, ref, deleted.user)
-            self._remove_words(connection, deleted.key)
+            connection.remove_scope("text_index", search.scope(deleted.key))
             events_sql.forget_conversation(connection, ref)
         return deleted
 

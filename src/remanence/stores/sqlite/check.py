@@ -34,8 +34,7 @@ def _damage(connection: Connection) -> Iterator[Problem]:
 def _index(connection: Connection) -> Iterator[Problem]:
     orphans: int = connection.execute(
         "SELECT count(*) FROM text_index_docsize WHERE ((id > 0 AND id NOT IN "
-        "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))) "
-        "AND NOT EXISTS (SELECT 1 FROM chores WHERE name = 'erase')",
+        "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments)))",
         (search.MAX_NOTES,),
     ).get
     if orphans:

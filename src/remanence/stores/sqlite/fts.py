@@ -10,7 +10,6 @@ from remanence.stores.terms import index_terms
 from remanence.types import ConversationRef, Owner
 
 _MERGED_PAGES = 16
-_STEP_TEXTS = 16
 
 
 class Connection(apsw.Connection):
@@ -35,6 +34,13 @@ class Connection(apsw.Connection):
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         statement = f"DELETE FROM {index} WHERE rowid = ?"  # noqa: S608 - a literal
         self.executemany(statement, [(key,) for key in keys])
+
+    def remove_scope(self, index: WordIndex, scope: str) -> None:
+        self.execute(
+            f"DELETE FROM {index} WHERE rowid IN "  # noqa: S608 - a literal
+            f"(SELECT rowid FROM {index} WHERE {index} MATCH ?)",
+            (f"scope : {scope}",),
+        )
 
     def match_word(
         self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
@@ -66,24 +72,12 @@ def _quote(term: str) -> str:
     return f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"'
 
 
-def remove_some(connection: Connection, scope: str) -> bool:
-    """Remove some texts of a scope; false when none are left."""
-    rows = connection.execute(
-        "SELECT rowid FROM text_index WHERE text_index MATCH ? LIMIT ?",
-        (f"scope : {scope}", _STEP_TEXTS),
-    ).fetchall()
-    connection.executemany("DELETE FROM text_index WHERE rowid = ?", rows)
-    return bool(rows)
-
-
-def merge_some(connection: Connection, *, purge: bool = False) -> bool:
-    """Merge a few pages of the index; false when nothing is left to merge.
-
-    With *purge*, rewrite the whole index without the words of removed texts.
-    """
-    pages = -_MERGED_PAGES if purge else _MERGED_PAGES
+def merge_some(connection: Connection) -> bool:
+    """Merge a few pages of the index; false when nothing is left to merge."""
     before = connection.total_changes()
-    connection.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,))
+    connection.execute(
+        "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (_MERGED_PAGES,)
+    )
     return connection.total_changes() - before >= 2  # 1 is the command itself
 
 

@@ -179,8 +179,5 @@ class SQLiteStore(SQLStore):
     def _index(self, _: Connection, conversation: int, *, unindexed: int) -> None:
         self._upkeep.note_append(conversation, unindexed=unindexed)
 
-    def _remove_words(self, connection: Connection, conversation: int) -> None:
-        self._upkeep.note_deletion(connection, conversation)
-
     def _plan_scrub(self, connection: Connection) -> None:
         plan_scrub(connection)

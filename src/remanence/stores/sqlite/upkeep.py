@@ -1,43 +1,33 @@
 """Upkeep that the writer does in steps of a few milliseconds while idle, and scrubbing on demand.
 
-Nothing depends on these steps: a search indexes what it needs, words of a deleted conversation are
-never found, and the next process continues unfinished chores.
+Nothing depends on these steps: a search indexes what it needs.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import apsw
 
 from remanence.errors import StoreUnavailable
-from remanence.stores.rows import Row
 from remanence.stores.sql import connection as sql_connection, search
-from remanence.stores.sqlite.fts import Connection, merge_some, remove_some
+from remanence.stores.sqlite.fts import Connection, merge_some
 
 BACKLOG = 64  # messages outside the text index that make a step worth its transaction
 
 
 class Upkeep:
-    """Indexes messages, merges the index and erases deleted words; for the writer's thread only."""
+    """Indexes messages and merges the index; for the writer's thread only."""
 
     def __init__(self) -> None:
         self._backlogs: set[int] = set()
-        self._steps: deque[Callable[[Connection], bool]] = deque([_chore])
+        self._steps: deque[Callable[[Connection], bool]] = deque()
 
     def note_append(self, conversation: int, *, unindexed: int) -> None:
         """Note that a tape has grown."""
         if unindexed >= BACKLOG and conversation not in self._backlogs:
             self._backlogs.add(conversation)
             self._steps.append(partial(self._index, conversation))
-
-    def note_deletion(self, connection: sql_connection.Connection, conversation: int) -> None:
-        """Schedule the erasure of a conversation's words, by this process or the next."""
-        connection.execute(
-            "INSERT INTO chores (name, subject) VALUES ('erase', ?)", (conversation,)
-        )
-        if _chore not in self._steps:
-            self._steps.append(_chore)
 
     def step(self, connection: Connection) -> bool:
         """Run one short step; false when nothing is left to do."""
@@ -65,29 +55,6 @@ class Upkeep:
         return False
 
 
-def _chore(connection: Connection) -> bool:
-    """Run one step of the first chore other than a scrub; false when there is none."""
-    row = connection.execute(
-        "SELECT name, subject FROM chores WHERE name != 'scrub' ORDER BY name, subject"
-    ).fetchone()
-    match row:
-        case ("erase", int(conversation)):
-            if not remove_some(connection, search.scope(conversation)):
-                _replace(connection, ("erase", conversation), ("purge", 0))
-        case ("purge", 0):
-            merge_some(connection, purge=True)
-            _replace(connection, ("purge", 0), ("purge", 1))
-        case ("purge", _):
-            if not merge_some(connection):
-                connection.execute("DELETE FROM chores WHERE name = 'purge' AND subject = 1")
-    return row is not None
-
-
-def _replace(connection: Connection, done: tuple[str, int], due: tuple[str, int]) -> None:
-    connection.execute("DELETE FROM chores WHERE (name, subject) = (?, ?)", done)
-    connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
-
-
 def plan_scrub(connection: sql_connection.Connection) -> None:
     """Mark a scrub as due, in the transaction that erases."""
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES ('scrub', 0)")
@@ -108,15 +75,8 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
     if if_due and not connection.execute("SELECT 1 FROM chores WHERE name = 'scrub'").get:
         return
     connection.execute("BEGIN IMMEDIATE")
-    rows: Sequence[Row] = connection.execute(
-        "SELECT subject FROM chores WHERE name = 'erase'"
-    ).fetchall()
-    for (conversation,) in rows:
-        while remove_some(connection, search.scope(conversation)):
-            pass
     connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
     connection.execute("INSERT INTO facts_index (facts_index) VALUES ('optimize')")
-    connection.execute("DELETE FROM chores")
     plan_scrub(connection)
     connection.execute("COMMIT")
     connection.execute("VACUUM")
