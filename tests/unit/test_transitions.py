@@ -96,19 +96,16 @@ def activation(
         active_seq=active_seq,
         tail_seq=tail_seq,
         is_boundary=is_boundary,
-        active_sum_tokens=60,
-        tail_sum_tokens=40,
     )
 
 
 @pytest.mark.parametrize("last_seq", [7, 9, 10])
-def test_an_observation_moves_its_cursor_and_sums_sets_its_time_and_ends_its_failures(
+def test_an_observation_moves_its_cursor_sets_its_time_and_ends_its_failures(
     last_seq: int,
 ) -> None:
-    assert after_observation(STATE, STATE, segment(7, last_seq), sum_tokens=90) == replace(
+    assert after_observation(STATE, STATE, segment(7, last_seq)) == replace(
         STATE,
         observed_seq=last_seq,
-        observed_sum_tokens=90,
         last_observed_at=LATER,
         observe_failure=None,
         lock_version=8,
@@ -122,10 +119,8 @@ def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejectio
     rejected = replace(failure(), failures=4, rejections=3, timeouts=1)
     skipped = replace(segment(7, 9), failed=FAILED)
 
-    found = after_observation(
-        replace(STATE, observe_failure=rejected), STATE, skipped, sum_tokens=90
-    )
-    without = after_observation(replace(STATE, observe_failure=None), STATE, skipped, sum_tokens=90)
+    found = after_observation(replace(STATE, observe_failure=rejected), STATE, skipped)
+    without = after_observation(replace(STATE, observe_failure=None), STATE, skipped)
 
     assert found is not None
     assert without is not None
@@ -147,27 +142,27 @@ def test_an_observation_that_takes_the_place_of_one_changes_its_time_and_ends_th
 
 
 def test_an_observation_of_a_deleted_conversation_is_discarded() -> None:
-    assert after_observation(None, STATE, segment(7, 9), sum_tokens=90) is None
+    assert after_observation(None, STATE, segment(7, 9)) is None
 
 
 @pytest.mark.parametrize("seen_seq", [5, 7])
 def test_an_observation_from_another_cursor_is_discarded(seen_seq: int) -> None:
     expected = replace(STATE, observed_seq=seen_seq)
 
-    assert after_observation(STATE, expected, segment(7, 9), sum_tokens=90) is None
+    assert after_observation(STATE, expected, segment(7, 9)) is None
 
 
 def test_what_else_changed_since_does_not_discard_an_observation() -> None:
     expected = replace(STATE, last_seq=9, lock_version=5, active_seq=2)
 
-    assert after_observation(STATE, expected, segment(7, 9), sum_tokens=90) is not None
+    assert after_observation(STATE, expected, segment(7, 9)) is not None
 
 
 def test_an_observation_is_of_generation_0() -> None:
     with pytest.raises(
         StoreError, match=r"^observation 'seg_1' of 7\.\.9 has generation 1: an observation has 0$"
     ):
-        after_observation(STATE, STATE, segment(7, 9, 1), sum_tokens=90)
+        after_observation(STATE, STATE, segment(7, 9, 1))
 
 
 @pytest.mark.parametrize(("first_seq", "last_seq"), [(6, 9), (8, 9), (7, 11), (7, 6)])
@@ -175,7 +170,7 @@ def test_an_observation_begins_behind_the_cursor_and_ends_on_the_tape(
     first_seq: int, last_seq: int
 ) -> None:
     with pytest.raises(StoreError, match="it must start at 7 and end at 10 or before"):
-        after_observation(STATE, STATE, segment(first_seq, last_seq), sum_tokens=90)
+        after_observation(STATE, STATE, segment(first_seq, last_seq))
 
 
 def test_a_reflection_moves_its_cursor_sets_its_time_and_ends_its_failures() -> None:
@@ -250,8 +245,6 @@ def test_an_activation_moves_the_cursor_and_the_start_of_the_tail(
         STATE,
         active_seq=active_seq,
         tail_seq=tail_seq,
-        active_sum_tokens=60,
-        tail_sum_tokens=40,
         lock_version=8,
     )
 

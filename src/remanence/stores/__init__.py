@@ -66,15 +66,15 @@ async def open_store(
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
 
-    from remanence.stores.sqlite import SQLiteStore
+    from remanence.stores.sqlite import MEMORY, Database, SQLiteStore
 
-    store = SQLiteStore(
-        rest[1:],
-        clock=clock,
+    database = Database(
+        path=rest[1:],
         durability=durability,
         pragmas=pragmas or {},
-        read_only=read_only,
+        read_only=read_only and rest[1:] != MEMORY,
     )
+    store = SQLiteStore(database, clock=clock)
     await store.open()
     return store
 

@@ -98,7 +98,8 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
     sent = await read_method(partial(_sums, each=send))(source)
     await write_method(_continue_keys)(target)
     index_messages = write_method(search.index_some)
-    for (key,) in await read_method(_conversations)(target):
+    read_keys = read_method(lambda it: it.execute("SELECT key FROM conversations").fetchall())
+    for (key,) in await read_keys(target):
         while await index_messages(target, key):
             pass
     return tuple(map(Copied, sent, await read_method(_sums)(target)))
@@ -162,8 +163,3 @@ def _continue_keys(connection: Connection) -> None:
     for table in TABLES:
         if table.key == "key":
             connection.continue_keys(table.name, after=after.get(table.name, 0))
-
-
-def _conversations(connection: Connection) -> Sequence[Row]:
-    rows: Sequence[Row] = connection.execute("SELECT key FROM conversations").fetchall()
-    return rows

@@ -156,15 +156,7 @@ def encode_failure(failure: Failure) -> str:
     return encode_json(_without_nulls(failure))
 
 
-def _decode_failure(text: str) -> Failure:
-    return Failure(**_restore_times(_decode_json(text), "at", "next_attempt_at"))
-
-
-def _decode_texts(text: str) -> tuple[str, ...]:
-    return tuple(_decode_json(text))
-
-
-_TEXTS = (encode_json, _decode_texts)
+_TEXTS = (encode_json, lambda text: tuple(_decode_json(text)))
 _TIMES = (encode_instant, decode_time)
 _CODECS: Mapping[object, tuple[Callable[[Any], object], Callable[[Any], Any]]] = {
     tuple[Part, ...]: (encode_content, decode_content),
@@ -172,7 +164,10 @@ _CODECS: Mapping[object, tuple[Callable[[Any], object], Callable[[Any], Any]]] =
     tuple[DroppedLine, ...]: (_encode_dropped, _decode_dropped),
     tuple[FailedStretch, ...]: (encode_json, decode_failed),
     Mapping[str, EventValue]: (encode_json, _decode_json),
-    Failure | None: (encode_failure, _decode_failure),
+    Failure | None: (
+        encode_failure,
+        lambda text: Failure(**_restore_times(_decode_json(text), "at", "next_attempt_at")),
+    ),
     tuple[str, ...]: _TEXTS,
     tuple[Scope, ...]: _TEXTS,
     datetime: _TIMES,

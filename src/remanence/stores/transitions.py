@@ -1,6 +1,7 @@
 """State transitions of a conversation, the same for every backend.
 
-Pure functions: a backend reads the state under its lock, calls a transition, and writes the result.
+Pure functions: a backend reads the state under its lock, calls a transition, and writes the result
+with the token sums of its cursors.
 None means that another writer won a race; `StoreError` means a call that no race explains and that
 would violate an invariant.
 """
@@ -30,9 +31,9 @@ def _advance(current: MemoryState, **changes: Any) -> MemoryState:  # the fields
 
 
 def after_observation(
-    current: MemoryState | None, expected: MemoryState, segment: Segment, *, sum_tokens: int
+    current: MemoryState | None, expected: MemoryState, segment: Segment
 ) -> MemoryState | None:
-    """Return the state after an observation; *sum_tokens* counts the tape up to its end.
+    """Return the state after an observation.
 
     An observation that gives messages up without notes keeps the failure count, so that the wait is
     as long as before if the next messages fail, too. A stand-in by the embedded observer also keeps
@@ -51,7 +52,6 @@ def after_observation(
     return _advance(
         current,
         observed_seq=segment.last_seq,
-        observed_sum_tokens=sum_tokens,
         last_observed_at=segment.created_at,
         observe_failure=_next_failure(current, segment),
     )
@@ -113,8 +113,6 @@ def after_activation(
     active_seq: int,
     tail_seq: int,
     is_boundary: bool,
-    active_sum_tokens: int,
-    tail_sum_tokens: int,
 ) -> MemoryState | None:
     """Return the state with the cursor moved; *is_boundary* says if a live segment ends there."""
     if current is None or current.active_seq != expected.active_seq:
@@ -132,13 +130,7 @@ def after_activation(
         raise StoreError(
             f"tail_seq={tail_seq} leaves messages after active_seq={active_seq} out of context"
         )
-    return _advance(
-        current,
-        active_seq=active_seq,
-        tail_seq=tail_seq,
-        active_sum_tokens=active_sum_tokens,
-        tail_sum_tokens=tail_sum_tokens,
-    )
+    return _advance(current, active_seq=active_seq, tail_seq=tail_seq)
 
 
 def after_facts(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remanence.stores import transitions
 from remanence.stores.rows import encode_content
-from remanence.stores.sql import facts, segments, states, tape, vectors
+from remanence.stores.sql import facts, segments, states, vectors
 from remanence.stores.sql.connection import Connection
 from remanence.types import Erased, Erasure, MemoryState, Message
 
@@ -24,7 +24,6 @@ def forget(
     segments.erase(connection, key, erasure.segments)
     left = vectors.count(connection, key)
     _recount(connection, key)
-    after = tape.with_sums(connection, after)
     for segment in erasure.remade:
         segments.add(connection, after, segment)
     if after.owner is not None:

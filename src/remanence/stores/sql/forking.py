@@ -43,7 +43,6 @@ def fork(
     for segment in kept:
         segments.add(connection, forked, segment)
     vectors.copy(connection, source.key, forked.key)
-    forked = tape.with_sums(connection, forked)
     detail = f"messages 1 to {last_seq} and {len(kept)} segments of {source.ref.id!r}"
     data: dict[str, EventValue] = {
         "source": source.ref.id,

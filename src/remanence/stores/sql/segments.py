@@ -35,12 +35,8 @@ def get(connection: Connection, ref: ConversationRef, segment_id: str) -> Segmen
 def commit_observation(
     connection: Connection, state: MemoryState, segment: Segment
 ) -> MemoryState | None:
-    after = transitions.after_observation(
-        states.current(connection, state),
-        state,
-        segment,
-        sum_tokens=tape.sum_tokens_at(connection, state.key, segment.last_seq),
-    )
+    current = states.current(connection, state)
+    after = transitions.after_observation(current, state, segment)
     return _commit(connection, after, segment, "messages")
 
 
@@ -78,21 +74,18 @@ def activate(
     connection: Connection, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
 ) -> MemoryState | None:
     connection.lock(state.ref)
-    key = state.key
     after = transitions.after_activation(
-        states.by_key(connection, key),
+        states.by_key(connection, state.key),
         state,
         active_seq=active_seq,
         tail_seq=tail_seq,
-        is_boundary=any(span.last_seq == active_seq for span in spans(connection, key)),
-        active_sum_tokens=tape.sum_tokens_at(connection, key, active_seq),
-        tail_sum_tokens=tape.sum_tokens_at(connection, key, tail_seq - 1),
+        is_boundary=any(span.last_seq == active_seq for span in spans(connection, state.key)),
     )
-    if after is not None:
-        detail = f"notes up to {active_seq}, messages from {tail_seq}"
-        data = {"active_seq": active_seq, "tail_seq": tail_seq}
-        states.write(connection, after, "activated", at, detail, data)
-    return after
+    if after is None:
+        return None
+    detail = f"notes up to {active_seq}, messages from {tail_seq}"
+    data = {"active_seq": active_seq, "tail_seq": tail_seq}
+    return states.write(connection, after, "activated", at, detail, data)
 
 
 def record_failure(
@@ -203,8 +196,7 @@ def _commit(
         "last_seq": segment.last_seq,
         "tokens": segment.tokens,
     }
-    states.write(connection, after, kind, segment.created_at, detail, data)
-    return after
+    return states.write(connection, after, kind, segment.created_at, detail, data)
 
 
 def _remove_from_indexes(connection: Connection, key: int) -> None:

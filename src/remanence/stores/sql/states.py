@@ -14,7 +14,7 @@ from remanence.stores.rows import (
     encode_instant,
     state_from_row,
 )
-from remanence.stores.sql import events
+from remanence.stores.sql import events, tape
 from remanence.stores.sql.connection import Connection
 from remanence.types import BudgetState, ConversationRef, EventValue, LogEntry, LogKind, MemoryState
 
@@ -65,8 +65,17 @@ def write(
     at: datetime,
     detail: str,
     data: Mapping[str, EventValue],
-) -> None:
-    """Write the state after a step with its log entry and event, and schedule the next look."""
+) -> MemoryState:
+    """Write the state after a step with its log entry and event, and schedule the next look.
+
+    Returns the state with the token sums of its cursors.
+    """
+    state = replace(
+        state,
+        observed_sum_tokens=tape.sum_tokens_at(connection, state.key, state.observed_seq),
+        active_sum_tokens=tape.sum_tokens_at(connection, state.key, state.active_seq),
+        tail_sum_tokens=tape.sum_tokens_at(connection, state.key, state.tail_seq - 1),
+    )
     connection.execute(
         f"UPDATE states SET ({STEPS.columns}, look_at) = ({STEPS.places}, ?) WHERE conversation = ?",  # noqa: S608 - constants
         (*STEPS.encode(state), encode_instant(at), state.key),
@@ -79,6 +88,7 @@ def write(
         (kind, encode_instant(at), detail, state.key),
     )
     events.add(connection, kind, at, data, about=state.ref, user=state.user)
+    return state
 
 
 def clear_error_texts(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import LiteralString, NamedTuple
@@ -270,16 +269,6 @@ def sum_tokens_at(connection: Connection, key: int, seq: int) -> int:
         "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
     ).get
     return found or 0
-
-
-def with_sums(connection: Connection, state: MemoryState) -> MemoryState:
-    """Return the state with the token accounts of its cursors."""
-    return replace(
-        state,
-        observed_sum_tokens=sum_tokens_at(connection, state.key, state.observed_seq),
-        active_sum_tokens=sum_tokens_at(connection, state.key, state.active_seq),
-        tail_sum_tokens=sum_tokens_at(connection, state.key, state.tail_seq - 1),
-    )
 
 
 def lock_all(connection: Connection, owner: Owner) -> list[ConversationRef]:

@@ -1,4 +1,4 @@
-"""Checks of a database file: damage, orphaned rows and words, inconsistencies."""
+"""Checks of a database file: damage, orphaned rows and words, inconsistencies, and writing."""
 
 from collections.abc import Iterator
 
@@ -49,3 +49,14 @@ def _bytes(connection: Connection) -> Iterator[Problem]:
             what="an erasure was interrupted, so bytes of erased rows may still be in the files",
             remedy="open the memory for writing while no other process reads from the file",
         )
+
+
+def probe_writing(connection: Connection) -> None:
+    """Write a row to the log on disk, without a sync, and roll it back."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "INSERT INTO conversations (tenant, id, created_at) "
+        "VALUES ('', 'probe ' || hex(randomblob(16)), '')"
+    )
+    connection.cache_flush()  # a transaction is otherwise written when it commits
+    connection.execute("ROLLBACK")

@@ -40,6 +40,10 @@ class Database:
     pragmas: Mapping[str, str | int] = field(default_factory=dict)
     read_only: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.in_memory:  # the process may change its directory
+            object.__setattr__(self, "path", str(Path(self.path).absolute()))
+
     @property
     def in_memory(self) -> bool:
         return self.path == MEMORY

@@ -2,9 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from remanence.clock import Clock
@@ -17,9 +16,8 @@ from remanence.stores.sql.sizes import sizes_with
 from remanence.stores.sql.store import SQLStore
 from remanence.stores.sqlite import fts, unindexed
 from remanence.stores.sqlite.backup import back_up
-from remanence.stores.sqlite.check import check
-from remanence.stores.sqlite.connection import MEMORY, Database, Durability
-from remanence.stores.sqlite.probe import probe_writing
+from remanence.stores.sqlite.check import check, probe_writing
+from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.upkeep import Upkeep, plan_scrub, scrub
 from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
@@ -46,24 +44,8 @@ class SQLiteStore(SQLStore):
     never waits for a write. A database in memory has one connection and one thread for both.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        clock: Clock,
-        durability: Durability,
-        pragmas: Mapping[str, str | int],
-        read_only: bool,
-    ) -> None:
-        """Create a store for the file *path*, or `:memory:`, which `open` opens."""
-        if path != MEMORY:
-            path = str(Path(path).absolute())  # the process may change its directory
-        database = self._database = Database(
-            path=path,
-            durability=durability,
-            pragmas=pragmas,
-            read_only=read_only and path != MEMORY,
-        )
+    def __init__(self, database: Database, *, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
         self._upkeep = Upkeep()
         self._writer = Worker(
