@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from remanence.cli import output
-from remanence.cli.options import AsJson, TranscriptFile
+from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
@@ -25,14 +25,7 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="Show this learned score and its features instead."),
     ] = None,
-    ratio: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1.0,
-            help="The maximum share of tokens for notes, by default that of the default policy.",
-        ),
-    ] = None,
+    ratio: Ratio = None,
     strongest: Annotated[
         int, typer.Option(min=1, metavar="N", help="The number of features shown per sentence.")
     ] = 5,

@@ -24,6 +24,14 @@ TranscriptFile = Annotated[
         help="A transcript, as JSON Lines or JSON; - reads stdin.",
     ),
 ]
+Ratio = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        max=1.0,
+        help="The maximum share of tokens for notes; replay then observes the whole transcript.",
+    ),
+]
 Database = Annotated[
     str | None,
     typer.Option("--db", metavar="URL", help="The database, such as sqlite:///memory.db."),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from remanence.cli import FAILED, documents, output
-from remanence.cli.options import Database, TranscriptFile
+from remanence.cli.options import Database, Ratio, TranscriptFile
 from remanence.cli.quantity import quantity
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
@@ -21,14 +21,7 @@ async def run(
     *,
     file: TranscriptFile,
     preset: Annotated[Preset | None, typer.Option(help="The policy to replay with.")] = None,
-    ratio: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1.0,
-            help="Observe the whole transcript, with notes of at most this share of its tokens.",
-        ),
-    ] = None,
+    ratio: Ratio = None,
     db: Database = None,
     json_target: Annotated[
         str | None,
