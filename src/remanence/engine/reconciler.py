@@ -21,24 +21,8 @@ from remanence.engine.steps import IDLE, LEASED, PROGRESS, Outcome, Step, StepNa
 from remanence.engine.waits import calls_after
 from remanence.errors import StoreError
 from remanence.facts.extraction import Extraction
+from remanence.policy import schedule
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import (
-    activation,
-    facts_end,
-    facts_time,
-    halve,
-    later_steps_wait,
-    longest_wait,
-    look_tokens,
-    may_interrupt,
-    may_try,
-    observation_due,
-    observe_failure,
-    reflection_sources,
-    reflection_time,
-    restore_time,
-    takes_over,
-)
 from remanence.protocols import Store
 from remanence.telemetry.spans import step_span
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
@@ -106,7 +90,7 @@ class Reconciler:
         if snapshot is None:
             return IDLE
         now = self.clock.now()
-        active_seq = activation(self.policy, snapshot, now=now)
+        active_seq = schedule.activation(self.policy, snapshot, now=now)
         if active_seq is not None and await activate(
             self.store, self.policy, snapshot, active_seq, at=now
         ):
@@ -148,8 +132,8 @@ class Reconciler:
 
     async def _rest(self, state: MemoryState, until: datetime | None, now: datetime) -> Step:
         """Schedule the next look; look again at once if the conversation changed meanwhile."""
-        at = None if until is None else min(until, now + longest_wait(self.policy))
-        tokens = look_tokens(self.policy, state)
+        at = None if until is None else min(until, now + schedule.longest_wait(self.policy))
+        tokens = schedule.look_tokens(self.policy, state)
         is_planned = (at, tokens) == (state.look_at, state.look_tokens)
         if is_planned or await self.store.rest(state, at=at, tokens=tokens):
             return Step(Outcome.IDLE, until)
@@ -161,13 +145,15 @@ class Reconciler:
     async def _observe_due(self, look: _Look) -> Step:
         snapshot, now, everything, in_time = look
         state, failure = snapshot.state, snapshot.state.observe_failure
-        if not in_time and not may_interrupt(self.policy, state):
+        if not in_time and not schedule.may_interrupt(self.policy, state):
             return IDLE
         observer = self.maker_names["observe"]
-        if not (observation_due(self.policy, state) or (everything and state.unobserved_tokens)):
+        if not (
+            schedule.observation_due(self.policy, state) or (everything and state.unobserved_tokens)
+        ):
             return IDLE
-        may_observe = may_try(self.policy, state, failure, now=now, made_by=observer)
-        stands_in = not may_observe and takes_over(self.policy, state, observer)
+        may_observe = schedule.may_try(self.policy, state, failure, now=now, made_by=observer)
+        stands_in = not may_observe and schedule.takes_over(self.policy, state, observer)
         if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, failure)
         count = 1 if failure else self.parallel_slices
@@ -178,8 +164,8 @@ class Reconciler:
         if stands_in:
             work = partial(self.segment_writer.commit_stand_in, state, first)
         else:
-            own_failure = observe_failure(state, observer)
-            halved = halve(first, own_failure.halvings if own_failure else 0)
+            own_failure = schedule.observe_failure(state, observer)
+            halved = schedule.halve(first, own_failure.halvings if own_failure else 0)
             work = partial(self._observe, snapshot, halved, *others)
         return await self._run_leased("observe", state, work)
 
@@ -223,7 +209,7 @@ class Reconciler:
         stand_in = next((segment for segment in look.snapshot.segments if segment.stands_in), None)
         if not look.in_time or stand_in is None or self.segment_writer.is_embedded:
             return IDLE
-        due_at = restore_time(state, now=look.now, observer=self.maker_names["observe"])
+        due_at = schedule.restore_time(state, now=look.now, observer=self.maker_names["observe"])
         if due_at is not None:
             return wait(due_at)
         restore = partial(self._restore, look.snapshot, stand_in)
@@ -240,13 +226,13 @@ class Reconciler:
 
     async def _reflect_due(self, look: _Look) -> Step:
         state, now = look.snapshot.state, look.now
-        sources = reflection_sources(self.policy, state, look.snapshot.segments)
+        sources = schedule.reflection_sources(self.policy, state, look.snapshot.segments)
         if not sources:
             return IDLE
-        due_at = restore_time(state, now=now, observer=self.maker_names["observe"])
+        due_at = schedule.restore_time(state, now=now, observer=self.maker_names["observe"])
         if due_at is not None and any(segment.stands_in for segment in sources):
             return wait(due_at)
-        if (due_at := reflection_time(self.policy, state, now=now)) > now:
+        if (due_at := schedule.reflection_time(self.policy, state, now=now)) > now:
             return wait(due_at)
         if backoff := self._backoff_of("reflect", look):
             return backoff
@@ -255,8 +241,8 @@ class Reconciler:
 
     async def _extract_due(self, look: _Look) -> Step:
         state = look.snapshot.state
-        end = facts_end(self.policy, state, everything=look.everything)
-        idle_at = facts_time(self.policy, state)
+        end = schedule.facts_end(self.policy, state, everything=look.everything)
+        idle_at = schedule.facts_time(self.policy, state)
         if idle_at is not None and idle_at <= look.now:
             end = state.last_seq
         if end is None:
@@ -270,10 +256,10 @@ class Reconciler:
     def _backoff_of(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
         """Return the wait after a failed step or observation; None if the step may run."""
         state, names = look.snapshot.state, self.maker_names
-        if later_steps_wait(state, now=look.now, observer=names["observe"]):
+        if schedule.later_steps_wait(state, now=look.now, observer=names["observe"]):
             return self.backoff.until_next_try(state, state.observe_failure)
         failure = state.failure_of(name)
-        if may_try(self.policy, state, failure, now=look.now, made_by=names[name]):
+        if schedule.may_try(self.policy, state, failure, now=look.now, made_by=names[name]):
             return None
         return self.backoff.until_next_try(state, failure)
 
