@@ -24,14 +24,9 @@ from remanence.protocols import (
     Observer,
     Reflector,
 )
-from remanence.providers import (
-    MeteredModel,
-    ModelOptions,
-    ModelSource,
-    SharedLimit,
-    SharedLimitModel,
-    open_model,
-)
+from remanence.providers import ModelOptions, ModelSource, open_model
+from remanence.providers.meter import MeteredModel
+from remanence.providers.shared_limit import SharedLimit, SharedLimitModel
 from remanence.providers.spec import can_continue
 from remanence.settings import Settings
 from remanence.types import Usage

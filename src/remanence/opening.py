@@ -29,8 +29,9 @@ from remanence.observers.process_pool import ProcessPool
 from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
-from remanence.providers import ModelOptions, ModelSource, SharedLimit
+from remanence.providers import ModelOptions, ModelSource
 from remanence.providers.connections import Connections
+from remanence.providers.shared_limit import SharedLimit
 from remanence.recall.embedders import EmbedderSource, open_embedder
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search

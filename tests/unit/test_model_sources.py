@@ -9,7 +9,8 @@ from remanence.model_sources import ObserverFactory
 from remanence.observers.llm import ModelObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import ModelRequest
-from remanence.providers import ModelOptions, SharedLimit
+from remanence.providers import ModelOptions
+from remanence.providers.shared_limit import SharedLimit
 from remanence.settings import Settings
 from remanence.stores import open_store
 from remanence.testing import FixedClock

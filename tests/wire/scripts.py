@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from remanence.errors import ModelError
 from remanence.protocols import Model, ModelRequest
-from remanence.providers import FunctionModel
+from remanence.providers.function import FunctionModel
 from remanence.testing import FixedClock
 
 

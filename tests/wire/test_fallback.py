@@ -10,7 +10,8 @@ from tests.wire.servers import Fail
 from remanence import Memory, Message, Settings
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
-from remanence.providers import FallbackModel, ModelOptions, open_model
+from remanence.providers import ModelOptions, open_model
+from remanence.providers.fallback import FallbackModel
 from remanence.testing import FixedClock
 
 

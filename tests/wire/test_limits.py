@@ -7,7 +7,8 @@ from tests.wire.scripts import Script, Sleeper, failed, model_of
 
 from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
-from remanence.providers import LimitedModel, Limits, ModelOptions, open_model
+from remanence.providers import ModelOptions, open_model
+from remanence.providers.limit import LimitedModel, Limits
 from remanence.testing import FixedClock
 
 

@@ -5,7 +5,7 @@ from tests.wire.servers import Fail
 
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
-from remanence.providers import RetryingModel
+from remanence.providers.retry import RetryingModel
 from remanence.testing import FixedClock
 
 

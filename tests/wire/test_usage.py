@@ -7,7 +7,8 @@ from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
 
 from remanence.protocols import ModelRequest
-from remanence.providers import MeteredModel, ModelOptions
+from remanence.providers import ModelOptions
+from remanence.providers.meter import MeteredModel
 from remanence.providers.provider_model import ProviderModel
 from remanence.providers.requests import Form, ProviderRequest, ProviderResponse, Tokens
 from remanence.providers.spec import parse_spec

@@ -30,9 +30,11 @@ from remanence.chat.tool_calls import refuse_call, run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError
-from remanence.providers import MeteredModel, ModelOptions, RetryingModel
+from remanence.providers import ModelOptions
 from remanence.providers.layer import Link, pieces_of
+from remanence.providers.meter import MeteredModel
 from remanence.providers.requests import Tokens
+from remanence.providers.retry import RetryingModel
 from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage

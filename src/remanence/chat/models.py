@@ -10,14 +10,9 @@ from remanence.clock import Clock
 from remanence.context.context import Context
 from remanence.errors import ModelError
 from remanence.protocols import Model, ModelAnswer, ModelRequest
-from remanence.providers import (
-    FunctionModel,
-    ModelFunction,
-    ModelOptions,
-    open_model,
-    open_provider_model,
-)
+from remanence.providers import ModelFunction, ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
+from remanence.providers.function import FunctionModel
 from remanence.providers.layer import Layer, Pieces, pieces_of
 from remanence.providers.prompts import cache_key, render_context
 from remanence.providers.requests import ProviderAnswer, ProviderRequest

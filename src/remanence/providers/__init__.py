@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from remanence.arguments import require_async, require_async_methods
@@ -14,28 +14,17 @@ from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel, ModelFunction
 from remanence.providers.limit import LimitedModel, Limits
-from remanence.providers.meter import MeteredModel, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.retry import RetryingModel
-from remanence.providers.shared_limit import SharedLimit, SharedLimitModel
 from remanence.providers.spec import ModelSpec, first_provider, parse_spec, split_names
 
 if TYPE_CHECKING:
     from remanence.providers.provider_model import ProviderModel
 
 __all__ = [
-    "FallbackModel",
-    "FunctionModel",
-    "LimitedModel",
-    "Limits",
-    "MeteredModel",
     "ModelFunction",
     "ModelOptions",
     "ModelSource",
-    "RetryingModel",
-    "SharedLimit",
-    "SharedLimitModel",
-    "UnusableAnswer",
     "open_model",
     "open_provider_embedder",
     "open_provider_model",
@@ -70,7 +59,12 @@ def open_model(
         ModelError: `unknown_model` or `auth`; the text names the remedy.
         MissingExtra: a named model needs `remanence[models]`.
     """
-    opener = _Opener(source, options or ModelOptions(), clock or SystemClock(), wrap)
+    opener = _Opener(
+        key_owner=first_provider(source),
+        options=options or ModelOptions(),
+        clock=clock or SystemClock(),
+        wrap=wrap,
+    )
     return opener.open(source)
 
 
@@ -106,21 +100,15 @@ def _models_extra() -> Iterator[None]:
         raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Opener:
     """Opens the models of a chain, of which those of one provider share its limits."""
 
-    def __init__(
-        self,
-        source: ModelSource,
-        options: ModelOptions,
-        clock: Clock,
-        wrap: Callable[[Model], Model],
-    ) -> None:
-        self._key_owner = first_provider(source)
-        self._options = options
-        self._clock = clock
-        self._wrap = wrap
-        self._limits: dict[str, Limits] = {}
+    key_owner: str | None
+    options: ModelOptions
+    clock: Clock
+    wrap: Callable[[Model], Model]
+    limits: dict[str, Limits] = field(default_factory=dict)
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
@@ -129,17 +117,17 @@ class _Opener:
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],
-                clock=self._clock,
-                cooldown_seconds=self._options.cooldown_seconds,
+                clock=self.clock,
+                cooldown_seconds=self.options.cooldown_seconds,
             )
         if isinstance(source, Model):
             require_async_methods("model", source, "complete")
-            return self._wrap(source)
+            return self.wrap(source)
         if callable(source):
             require_async(or_pieces=True, model=source)
-            seconds = self._options.call_seconds
-            function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
-            return self._wrap(function)
+            seconds = self.options.call_seconds
+            function = FunctionModel(source, clock=self.clock, timeout_seconds=seconds)
+            return self.wrap(function)
         raise ModelError(
             "unknown_model",
             f"a value of type {type(source).__name__} is not a model: pass a name, an async function "
@@ -147,18 +135,18 @@ class _Opener:
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:
-        options = self._options
-        if spec.provider == self._key_owner:  # no other provider may see the key
+        options = self.options
+        if spec.provider == self.key_owner:  # no other provider may see the key
             spec = replace(spec, key_variable=options.key_variable)
-        model = open_provider_model(spec, clock=self._clock, options=options)
+        model = open_provider_model(spec, clock=self.clock, options=options)
         with _models_extra():
             from remanence.providers.text_model import TextModel
         limits = Limits(
             requests_per_minute=options.requests_per_minute,
             tokens_per_minute=options.tokens_per_minute,
             parallel=options.parallel,
-            clock=self._clock,
+            clock=self.clock,
         )
-        limits = self._limits.setdefault(spec.provider, limits)
-        limited = LimitedModel(self._wrap(TextModel(model, stream=options.stream)), limits)
+        limits = self.limits.setdefault(spec.provider, limits)
+        limited = LimitedModel(self.wrap(TextModel(model, stream=options.stream)), limits)
         return RetryingModel(limited, attempts=options.attempts)
