@@ -15,21 +15,19 @@ from remanence.types import Keep, MemoryState, Pruned, Retention
 
 
 class _Rows(NamedTuple):
-    """Parts of the statement that deletes the oldest rows of a kind, and spares the newest."""
+    """The statement that deletes the oldest rows of a kind, but not a number of the newest."""
 
     delete: LiteralString
     oldest: LiteralString
-    spare: LiteralString
-    order: LiteralString
 
 
 _SUPERSEDED: Final = _Rows(
     "DELETE FROM segments WHERE key IN (",
     "SELECT key FROM (SELECT key, coalesce((SELECT min(newer.created_at) FROM segments AS newer "
     "WHERE newer.conversation = segments.conversation AND newer.version = segments.superseded), "
-    "created_at) AS at FROM segments WHERE conversation = ? AND superseded IS NOT NULL ",
+    "created_at) AS at FROM segments WHERE conversation = ? AND superseded IS NOT NULL "
     "AND superseded <= (SELECT superseded FROM segments WHERE conversation = ? "
-    "AND superseded IS NOT NULL ORDER BY superseded DESC LIMIT 1 OFFSET ?) ",
+    "AND superseded IS NOT NULL ORDER BY superseded DESC LIMIT 1 OFFSET ?) "
     "ORDER BY superseded LIMIT ?) AS oldest WHERE at < ?",
 )
 """The age counts from the replacement, so that the history is complete back to some point."""
@@ -37,26 +35,23 @@ _SUPERSEDED: Final = _Rows(
 _LOG: Final = _Rows(
     "DELETE FROM journal WHERE (conversation, version) IN (",
     "SELECT conversation, version FROM (SELECT conversation, version, at FROM journal "
-    "WHERE conversation = ? ",
-    "AND version <= (SELECT max(version) FROM journal WHERE conversation = ?) - ? ",
+    "WHERE conversation = ? "
+    "AND version <= (SELECT max(version) FROM journal WHERE conversation = ?) - ? "
     "ORDER BY version LIMIT ?) AS oldest WHERE at < ?",
 )
 
 _VECTORS: Final = (
     "SELECT DISTINCT item, created_at FROM vectors "
     "JOIN messages ON messages.key = item WHERE vectors.conversation = ? AND item > 0 "
+    "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
+    "ORDER BY item DESC LIMIT 1 OFFSET ?) ORDER BY item LIMIT ?"
 )
 """Vectors of messages; those of notes are few, and go when the notes are replaced."""
 
-_NOT_NEWEST: Final = (
-    "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
-    "ORDER BY item DESC LIMIT 1 OFFSET ?) "
-)
-
 _USAGE: Final = _Rows(
     "DELETE FROM model_calls WHERE key IN (",
-    "SELECT key FROM (SELECT key, at FROM model_calls WHERE true ",
-    "AND key <= (SELECT max(key) FROM model_calls) - ? ",
+    "SELECT key FROM (SELECT key, at FROM model_calls "
+    "WHERE key <= (SELECT max(key) FROM model_calls) - ? "
     "ORDER BY key LIMIT ?) AS oldest WHERE at < ?",
 )
 
@@ -107,15 +102,13 @@ class _Pruning:
     def prune_rows(self, rows: _Rows, keep: Keep, of: tuple[int, ...], limit: int) -> int:
         if not keep or limit <= 0:
             return 0
-        last = keep.last or (1 if rows is _LOG else None)
-        spared = () if last is None else (*of, min(last, NO_LIMIT))
-        select = rows.oldest + (rows.spare if spared else "") + rows.order
-        values = (*of, *spared, limit, encode_instant(keep.cutoff(self.at)))
+        spared = min(keep.last or int(rows is _LOG), NO_LIMIT)
+        values = (*of, *of, spared, limit, encode_instant(keep.cutoff(self.at)))
         if not self.only_count:
-            self.connection.execute(rows.delete + select + ")", values)
+            self.connection.execute(rows.delete + rows.oldest + ")", values)
             return self.connection.changes()
         counted: int = self.connection.execute(
-            "SELECT count(*) FROM (" + select + ") AS due",  # noqa: S608 - constants
+            "SELECT count(*) FROM (" + rows.oldest + ") AS due",  # noqa: S608 - constants
             values,
         ).get
         return counted
@@ -127,9 +120,10 @@ class _Pruning:
         """
         if not keep or limit <= 0:
             return 0
-        spared = () if keep.last is None else (conversation, min(keep.last, NO_LIMIT))
-        select = _VECTORS + (_NOT_NEWEST if spared else "") + "ORDER BY item LIMIT ?"
-        rows = self.connection.execute(select, (conversation, *spared, limit)).fetchall()
+        spared = min(keep.last or 0, NO_LIMIT)
+        rows = self.connection.execute(
+            _VECTORS, (conversation, conversation, spared, limit)
+        ).fetchall()
         cutoff = keep.cutoff(self.at)
         old = [item for item, created_at in rows if decode_time(created_at) < cutoff]
         if self.only_count:
