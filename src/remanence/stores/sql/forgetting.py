@@ -1,7 +1,6 @@
 """Forgetting messages: writes tombstones, and erases everything derived from the messages."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from remanence.stores import transitions
@@ -18,6 +17,9 @@ def forget(
     if current is None or current.lock_version != state.lock_version:
         return None
     key = current.key
+    states.clear_error_texts(connection, key)
+    current = states.by_key(connection, key)
+    assert current is not None
     after = transitions.after_forgetting(current, erasure, live=segments.spans(connection, key))
     before = vectors.count(connection, key)
     _bury(connection, key, erasure.tombstones)
@@ -28,8 +30,6 @@ def forget(
         segments.add(connection, after, segment)
     if after.owner is not None:
         facts.erase(connection, after.ref, after.owner, erasure)
-    states.clear_error_texts(connection, key)
-    after = _without_errors(connection, after)
     detail = (
         f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
         f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
@@ -81,16 +81,4 @@ def _recount(connection: Connection, conversation: int) -> None:
         "UPDATE states SET last_sum_tokens = (SELECT max(sum_tokens) FROM messages "
         "WHERE conversation = ?) WHERE conversation = ?",
         (conversation, conversation),
-    )
-
-
-def _without_errors(connection: Connection, state: MemoryState) -> MemoryState:
-    """Return the state with failures as stored, whose texts were cleared."""
-    written = states.by_key(connection, state.key)
-    assert written is not None
-    return replace(
-        state,
-        observe_failure=written.observe_failure,
-        reflect_failure=written.reflect_failure,
-        facts_failure=written.facts_failure,
     )

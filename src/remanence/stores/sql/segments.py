@@ -119,16 +119,12 @@ def forget_failures(
 def erase(connection: Connection, conversation: int, segment_ids: Sequence[str]) -> None:
     """Erase segments, live or superseded, with their words and vectors."""
     for segment_id in segment_ids:
-        row = connection.execute(
-            "SELECT key, superseded FROM segments WHERE conversation = ? AND id = ?",
-            (conversation, segment_id),
-        ).fetchone()
-        if row is None:
-            continue
-        key, superseded = row
-        if superseded is None:
+        key: int | None = connection.execute(
+            "SELECT key FROM segments WHERE conversation = ? AND id = ?", (conversation, segment_id)
+        ).get
+        if key is not None:
             _remove_from_indexes(connection, key)
-        connection.execute("DELETE FROM segments WHERE key = ?", (key,))
+            connection.execute("DELETE FROM segments WHERE key = ?", (key,))
 
 
 def spans(connection: Connection, key: int) -> list[transitions.Span]:
