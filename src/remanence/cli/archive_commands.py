@@ -54,11 +54,7 @@ async def export(
 
 
 async def _print_user(memory: Memory, user: str, tenant: str) -> None:
-    """Print everything stored about a user as JSON Lines, after a line that names the user.
-
-    Raises:
-        InvalidArgument: nothing is stored about the user.
-    """
+    """Print everything stored about a user as JSON Lines, after a line that names the user."""
     async with aclosing(memory.export_user(user, tenant=tenant)) as lines:
         heading = await anext(lines)
         async for line in lines:

@@ -133,7 +133,6 @@ def _print_counts(receipt: Receipt) -> None:
 
 
 def _print_places(receipt: Receipt, summaries: Mapping[str, str]) -> None:
-    """Print a line for each message, segment, fact and file."""
     if receipt.erased:
         output.line("forgotten:")
     else:

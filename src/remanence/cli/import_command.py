@@ -111,7 +111,6 @@ async def run(
 async def _append_all(
     settings: Settings, reader: HistoryReader, lines: BinaryIO, size: int | None, imported: Imported
 ) -> None:
-    """Append the messages to their tapes, a chunk at a time."""
     started = time.monotonic()
     with output.progress(f"Importing {reader.name}", size) as bar:
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
@@ -152,10 +151,7 @@ def _first_error() -> Iterator[None]:
 
 
 async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[HistoryMessage]) -> int:
-    """Append to one conversation, and if that fails, one by one, to name the faulty line.
-
-    Returns the number of messages that were not on the tape before.
-    """
+    """Append to one conversation, and if that fails, one by one, to name the faulty line."""
     users = {item.user for item in items} - {None}
     (tenant, conversation_id), place = items[0].ref, items[0].place
     chat = memory.conversation(conversation_id, user=next(iter(users), None), tenant=tenant)
@@ -175,7 +171,6 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
-    """Do all due work, a few conversations at a time."""
     workers = settings.workers or Settings().workers
     # A model answers several requests at once; the embedded observer would gain nothing.
     slices = max(

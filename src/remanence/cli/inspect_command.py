@@ -99,7 +99,6 @@ async def _list(
 
 
 async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json: bool) -> None:
-    """Show a conversation, now or at *version*; with *flush*, do due work first."""
     if flush:
         await chat.flush()
     shown = (await chat.state()).lock_version if version is None else version

@@ -17,7 +17,6 @@ from remanence.types import UsageTotal
 
 
 def _time(value: str) -> datetime:
-    """Parse a day or time of the command line."""
     try:
         return instant(value, "the value")
     except InvalidMessage as error:

@@ -183,7 +183,6 @@ class Layout(NamedTuple):
 
     @property
     def _recall_tokens(self) -> int:
-        """The most tokens of recalled passages."""
         return min(self.policy.recall_tokens, self._min_room)
 
     def _recall_room(self) -> int:
@@ -359,7 +358,6 @@ def _base_blocks(request: ContextRequest, count_text: CountTokens) -> list[Syste
 
 
 def _blocks(count_text: CountTokens, *texts: tuple[BlockKind, str]) -> list[SystemBlock]:
-    """Return a block for each non-empty text."""
     return [
         SystemBlock(kind=kind, text=text, tokens=count_text(text)) for kind, text in texts if text
     ]

@@ -66,12 +66,7 @@ async def reflect(
 
 
 async def _call(hooks: Hooks, name: str, value: T, *before: object) -> T:
-    """Return the result of the hook called *name*, or *value* if there is none.
-
-    Raises:
-        ObservationSkipped: the hook vetoed.
-        ObservationRejected: the hook raised, took too long, or returned a wrong type.
-    """
+    """Return the result of the hook called *name*, or *value* if there is none."""
     hook: Callable[..., Awaitable[object]] | None = getattr(hooks, name)
     if hook is None:
         return value

@@ -141,7 +141,6 @@ def _message_text(message: Message) -> str:
 
 
 def _segment_text(segment: Segment) -> str:
-    """Return all texts of a segment."""
     dropped = (f"{line.text} {line.detail}" for line in segment.dropped)
     replaced = (note.supersedes or "" for note in segment.notes)
     failed = (stretch.message for stretch in segment.failed)

@@ -104,11 +104,7 @@ class Anthropic:
 
 
 async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | None:
-    """Return the next event of a stream; None at its end.
-
-    Raises:
-        AnthropicError: the events are out of order, which the client reports by built-in errors.
-    """
+    """Return the next event of a stream, None at its end; the client raises built-in errors."""
     try:
         return await anext(events, None)
     except (AttributeError, LookupError, RuntimeError, TypeError) as error:

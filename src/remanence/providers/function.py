@@ -75,7 +75,7 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
-                return self._check_text(await anext(texts, _END))
+                text = await anext(texts, _END)
         except ModelError:
             raise
         except Exception as error:
@@ -86,8 +86,6 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
                 raise ModelError("failed", f"{self.name} is not async: use async def") from error
             reason = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
             raise ModelError("failed", f"{self.name} raised {reason}") from error
-
-    def _check_text(self, text: object) -> object:
         if text is not _END and not isinstance(text, str):
             kind = type(text).__name__
             raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")

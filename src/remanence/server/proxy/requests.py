@@ -193,9 +193,6 @@ class Requests:
 
         Older messages that are not on the tape, and so not in the notes, are kept before the newest
         ones. None if there is nothing to change.
-
-        Raises:
-            UnknownHistory: the context has messages of another request.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]

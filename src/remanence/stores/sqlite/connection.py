@@ -87,7 +87,11 @@ class Database:
         _check_path(self.path, read_only=True)
         with _closed_on_error(self.open_reader()) as connection:
             _refuse_foreign(connection, self.path)
-            _refuse_old(connection, self.path)
+            if _due(connection, self.path):
+                raise StoreUnavailable(
+                    f"{self.path!r} has tables of an earlier version, and is opened read-only: run "
+                    "'remanence migrate' on it, or on a writable copy"
+                )
             return connection
 
     def _set_up(self, connection: Connection) -> None:
@@ -186,14 +190,6 @@ def _refuse_foreign(connection: Connection, path: str) -> None:
         f"{path!r} is the SQLite database of another application: name another file; "
         "nothing was changed"
     )
-
-
-def _refuse_old(connection: Connection, path: str) -> None:
-    if _due(connection, path):
-        raise StoreUnavailable(
-            f"{path!r} has tables of an earlier version, and is opened read-only: run "
-            "'remanence migrate' on it, or on a writable copy"
-        )
 
 
 def _migrate(connection: Connection, path: str, clock: Clock) -> None:
