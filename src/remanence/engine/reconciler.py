@@ -56,11 +56,6 @@ class Reconciler:
     parallel_slices: int = 1
 
     @property
-    def _slices(self) -> Slices:
-        limit = source_limit(self.segment_writer.observer)
-        return Slices(store=self.store, policy=self.policy, limit=limit)
-
-    @property
     def maker_names(self) -> dict[StepName, str]:
         """The names of observer, reflector and extractor, by step."""
         writer = self.segment_writer
@@ -86,7 +81,7 @@ class Reconciler:
         """
         if not self.policy.enabled:
             return IDLE
-        snapshot = await self._snapshot(ref)
+        snapshot = await read_snapshot(self.store, self.policy, ref)
         if snapshot is None:
             return IDLE
         now = self.clock.now()
@@ -114,7 +109,7 @@ class Reconciler:
         Raises:
             StoreError: the database failed.
         """
-        snapshot = await self._snapshot(ref)
+        snapshot = await read_snapshot(self.store, self.policy, ref)
         if snapshot is None or not (self.policy.enabled and self.policy.reflect_at_end):
             return
         observations = [s for s in snapshot.segments if s.generation == 0 and s.text]
@@ -122,7 +117,7 @@ class Reconciler:
             return
         observed_seq = snapshot.state.observed_seq
         await activate(self.store, self.policy, snapshot, observed_seq, at=self.clock.now())
-        active = await self._snapshot(ref) or snapshot
+        active = await read_snapshot(self.store, self.policy, ref) or snapshot
         # Another worker may have observed more meanwhile, which the prompt does not show yet.
         shown = tuple(s for s in active.segments if s.last_seq <= active.state.active_seq)
         reflect = partial(self.segment_writer.reflect, active, shown, final=True)
@@ -139,9 +134,6 @@ class Reconciler:
             return Step(Outcome.IDLE, until)
         return PROGRESS
 
-    async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
-        return await read_snapshot(self.store, self.policy, ref)
-
     async def _observe_due(self, look: _Look) -> Step:
         snapshot, now, everything, in_time = look
         state, failure = snapshot.state, snapshot.state.observe_failure
@@ -157,7 +149,9 @@ class Reconciler:
         if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, failure)
         count = 1 if failure else self.parallel_slices
-        slices = await self._slices.take(state, count, everything=everything)
+        limit = source_limit(self.segment_writer.observer)
+        reader = Slices(store=self.store, policy=self.policy, limit=limit)
+        slices = await reader.take(state, count, everything=everything)
         if not slices:
             return IDLE
         first, *others = slices
@@ -184,7 +178,9 @@ class Reconciler:
 
     async def retry_failed(self, ref: ConversationRef) -> bool:
         """Observe given-up stretches again; return whether any of them succeeded."""
-        snapshot = await self._snapshot(ref) if self.policy.enabled else None
+        snapshot = (
+            await read_snapshot(self.store, self.policy, ref) if self.policy.enabled else None
+        )
         if snapshot is None:
             return False
         failed = [s for s in snapshot.segments if s.failed and s.generation == 0]

@@ -114,12 +114,13 @@ class Forwarder:
         tenant = caller.tenant if caller else None
         if api is not None:
             prepared = await self._requests.prepare(api, request.headers, prepared.content, tenant)
+        key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
         client = self._memory.connections.client(_READ_SECONDS, _open_client)
         sent = client.build_request(
             request.method,
             f"{self._url}/{path}",
             params=request.url.query or None,
-            headers=_headers_to_send(request, self._own_credential(tenant)),
+            headers=_headers_to_send(request, self._dialect.credential(key) if key else None),
             content=prepared.content,
         )
         response = await run_while_connected(request.receive, self._send(client, sent, prepared))
@@ -146,10 +147,6 @@ class Forwarder:
             message = f"{self._url} did not answer: {type(error).__name__}: {error}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
-
-    def _own_credential(self, tenant: str | None) -> Credential | None:
-        key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
-        return self._dialect.credential(key) if key else None
 
     async def _read_and_store(self, turn: Turn, response: httpx2.Response) -> bytes:
         """Return the body of a non-streamed response, after storing the answer."""
