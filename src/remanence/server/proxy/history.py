@@ -5,11 +5,11 @@ that it is stored once, and an edited history never continues the tape of the or
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
 from remanence.errors import ConversationErased, ConversationGrown, WrongUser
@@ -21,7 +21,6 @@ from remanence.server.proxy.identity import (
     continuation_of,
     is_equal,
     is_same,
-    is_shortened,
     join,
     key_of,
 )
@@ -44,9 +43,6 @@ _PAGE: Final = 50
 _MAX_PLACES: Final = 10_000
 _LOCKS: Final = 256
 
-_Same: TypeAlias = Callable[[Message, Message], bool]
-"""Compares a stored message with a resent one."""
-
 
 class UnknownHistory(Exception):
     """A history cannot be stored; the text gives the reason."""
@@ -61,10 +57,11 @@ class Stored:
     """
 
     conversation: Conversation
-    last_seq: int
-    length: int
-    not_on_tape: frozenset[int]
     version: TapeVersion
+    length: int
+    last_seq: int
+    last_id: str
+    not_on_tape: frozenset[int]
 
 
 class _Tape(NamedTuple):
@@ -82,36 +79,38 @@ class _Tape(NamedTuple):
     def last_id(self) -> str:
         return (self.end[-1].id or "") if self.end else ""
 
+    @property
+    def id_before_last(self) -> str:
+        return (self.end[-2].id or "") if len(self.end) > 1 else ""
+
 
 class _Match(NamedTuple):
-    """A tape, and how many messages of a history lead up to its end."""
+    """The beginning of a history that is on a tape: its length, and its last message there.
 
-    tape: _Tape
-    length: int = 0
-    not_on_tape: frozenset[int] = frozenset()
-
-
-class _Place(NamedTuple):
-    """The last message of a history that was found on a tape before.
-
-    The *key* identifies the tape, whose name may be reused after a deletion.
+    The client changed messages of it, the last of which is the one with number *changed*.
     """
-
-    conversation: Conversation
-    key: int
-    last_id: str
-    last_seq: int
-    not_on_tape: frozenset[int]
-
-
-class _Shared(NamedTuple):
-    """The beginning that a history shares with a tape: its length, and its last message on the tape."""
 
     tape: _Tape
     length: int = 0
     last_seq: int = 0
     last_id: str = ""
     not_on_tape: frozenset[int] = frozenset()
+    changed: int = 0
+
+    @property
+    def is_continuable(self) -> bool:
+        """Return whether the match ends where the tape does, so that the rest of the history follows."""
+        return self.last_id == self.tape.last_id
+
+    @property
+    def rank(self) -> tuple[int, int, int, bool]:
+        """The longest match is best, then one whose changes are far back, which later ones confirm."""
+        return self.length, -self.changed, -len(self.not_on_tape), self.is_continuable
+
+    def is_enough(self, messages: Sequence[Message]) -> bool:
+        """Return whether the match has all but the newest message, and its last one is unchanged."""
+        is_end = self.is_continuable and self.length >= len(messages) - 1
+        return is_end and self.changed < self.length
 
 
 class Histories:
@@ -119,7 +118,7 @@ class Histories:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._places: Recent[tuple[Name, str], _Place] = Recent(_MAX_PLACES)
+        self._places: Recent[tuple[Name, str], Stored] = Recent(_MAX_PLACES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -167,7 +166,7 @@ class Histories:
         """
         ids = list(chain(messages))
         match = await self._match(name, messages, ids, branch=branch, question=question)
-        tape, done, not_on_tape = match
+        tape, done = match.tape, match.length
         waits = not whole and messages[-1].role == "assistant"
         length = max(done, len(messages) - waits)
         new = [] if waits and done == len(messages) else _missing(match, messages[:length])
@@ -177,20 +176,21 @@ class Histories:
         appended = await tape.conversation.append(*new, after=tape.state)
         if not version.key:  # it has just begun
             version = TapeVersion((await tape.conversation.state()).key, erasures=0)
-        last_id = (new[-1].id or "") if new else tape.last_id
-        last_seq = appended[-1].seq if appended else tape.last_seq
-        ends = (done, tape.last_id, tape.last_seq), (length, last_id, last_seq)
-        for end, end_id, end_seq in ends:
-            if end:
-                place = _Place(tape.conversation, version.key, end_id, end_seq, not_on_tape)
-                self._places[name, ids[end - 1]] = place
-        return Stored(
+        before = Stored(
             conversation=tape.conversation,
-            last_seq=last_seq,
-            length=length,
-            not_on_tape=not_on_tape,
             version=version,
+            length=done,
+            last_seq=tape.last_seq,
+            last_id=tape.last_id,
+            not_on_tape=match.not_on_tape,
         )
+        stored = replace(before, length=length)
+        if appended:
+            stored = replace(stored, last_seq=appended[-1].seq, last_id=appended[-1].id or "")
+        for one in (before, stored):
+            if one.length:
+                self._places[name, ids[one.length - 1]] = one
+        return stored
 
     async def _match(
         self,
@@ -202,34 +202,18 @@ class Histories:
         question: Stored | None,
     ) -> _Match:
         """Return the tape that the history continues, a fork of one, or a new one."""
-        known = await self._longest_known(name, ids)
-        found = _match_known(known, messages, is_equal) if known else None
-        if found and found.length >= len(messages) - 1:
-            return found
+        known = await self._find_known(name, messages, ids, question)
+        if known and known.is_enough(messages) and not known.changed:
+            return known
         branches = await read_branches(self._memory, name)
-        tapes = [await _read_end(each) for each in branches.tapes]
-        lengths = {id_: number for number, id_ in enumerate(ids, 1)}
-        ends = [_Match(tape, lengths[tape.last_id]) for tape in tapes if tape.last_id in lengths]
-        found = max(filter(None, (found, *ends)), key=lambda match: match.length, default=None)
-        if found and found.length >= len(messages) - 1:
-            return found
-        if not found and known and (match := _match_known(known, messages, is_same)):
-            return match
-        shared = await _find_shared(known, tapes, messages, ids)
-        if found and (not shared or shared.length <= found.length):
-            return found
-        if shared and shared.last_id == shared.tape.last_id:
-            return _Match(shared.tape, shared.length, shared.not_on_tape)
-        if match := await _find_overlap(tapes, messages, beyond=shared.length if shared else 0):
-            return match
+        tapes = [await _read_end(each) for each in reversed(branches.tapes)]
+        longest = await _find_longest(known, tapes, messages, ids)
+        if longest and longest.is_continuable:
+            return longest
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
-        if shared:
-            source = shared.tape.conversation
-            version = _version_of(source, question) or shared.tape.state.tape_version
-            state = await source.fork(empty.id, last_seq=shared.last_seq, version=version)
-            forked = await _read_end(Branch(empty, state))
-            return _Match(forked, shared.length, shared.not_on_tape)
+        if longest:
+            return await _fork(longest, empty, question)
         if tapes and not branch:
             raise UnknownHistory(
                 "the request continues no earlier one of its conversation, like a request for a title: "
@@ -237,19 +221,60 @@ class Histories:
             )
         return _Match(await _require_empty(empty))
 
-    async def _longest_known(self, name: Name, ids: Sequence[str]) -> _Shared | None:
-        """Return the longest beginning of the history that was found on a tape before."""
-        for length in range(len(ids), 0, -1):
-            if place := self._places.get((name, ids[length - 1])):
-                with suppress(WrongUser):  # another user's, since it was deleted
-                    tape = await _read_end(
-                        Branch(place.conversation, await place.conversation.state())
+    async def _find_known(
+        self,
+        name: Name,
+        messages: Sequence[Message],
+        ids: Sequence[str],
+        question: Stored | None,
+    ) -> _Match | None:
+        """Match the longest beginning of the history that was found on a tape before."""
+        found = (self._places.get((name, id_)) for id_ in reversed(ids))
+        for place in [question] if question else filter(None, found):
+            with suppress(WrongUser):  # another user's, since it was deleted
+                state = await place.conversation.state()
+                if state.key == place.version.key:
+                    tape = await _read_end(Branch(place.conversation, state))
+                    known = _Match(
+                        tape, place.length, place.last_seq, place.last_id, place.not_on_tape
                     )
-                    if tape.state.key == place.key:
-                        return _Shared(
-                            tape, length, place.last_seq, place.last_id, place.not_on_tape
-                        )
+                    return await _extend(known, messages)
         return None
+
+
+async def _find_longest(
+    known: _Match | None, tapes: Sequence[_Tape], messages: Sequence[Message], ids: Sequence[str]
+) -> _Match | None:
+    """Return the longest match, and of equal ones that of the first tape.
+
+    Tapes are searched by the id at their end, then by all their ids, and then by the messages at
+    their end, until a match is enough.
+    """
+    lengths = {id_: number for number, id_ in enumerate(ids, 1)}
+    others = [tape for tape in tapes if not known or tape.state.key != known.tape.state.key]
+    found = [known] if known else []
+    found += [
+        _Match(tape, lengths[tape.last_id], tape.last_seq, tape.last_id)
+        for tape in others
+        if tape.last_id in lengths
+    ]
+    if not any(match.is_enough(messages) for match in found):
+        begun = [await _extend(await _find_beginning(tape, lengths), messages) for tape in others]
+        found += [match for match in begun if match.length]
+    longest = max(found, key=lambda match: match.rank, default=None)
+    if longest and longest.is_enough(messages):
+        return longest
+    beyond = longest.length if longest else 0
+    return await _find_overlap(tapes, messages, beyond=beyond) or longest
+
+
+async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:
+    """Copy the matched part of a tape to an empty one."""
+    source = match.tape.conversation
+    version = _version_of(source, question) or match.tape.state.tape_version
+    state = await source.fork(empty.id, last_seq=match.last_seq, version=version)
+    tape = await _read_end(Branch(empty, state))
+    return match._replace(tape=tape)
 
 
 async def _require_empty(conversation: Conversation) -> _Tape:
@@ -289,65 +314,26 @@ async def _read_end(branch: Branch) -> _Tape:
     return _Tape(conversation, state, end)
 
 
-def _match_known(known: _Shared, messages: Sequence[Message], compare: _Same) -> _Match | None:
-    """Match a history whose beginning was found on a tape before."""
-    ids = [message.id for message in known.tape.end]
-    if known.last_id not in ids:
-        return None
-    new = len(ids) - ids.index(known.last_id) - 1
-    end = known.length + new
-    if end > len(messages):
-        return None
-    if not _ends_match(known.tape, new, messages[:end], compare, newest=messages[-1]):
-        return None
-    return _Match(known.tape, end, known.not_on_tape)
-
-
-def _ends_match(
-    tape: _Tape, count: int, messages: Sequence[Message], compare: _Same, *, newest: Message
-) -> bool:
-    """Return whether *messages* end with the last *count* messages of a tape.
-
-    They do not if the *newest* message of the history is an edit of the tape's last message.
-    """
-    if not count:
-        return True
-    pairs = zip(tape.end[-count:], messages[-count:], strict=True)
-    is_edited = messages[-1] is newest and _is_edited(tape, newest)
-    return not is_edited and all(compare(before, now) for before, now in pairs)
-
-
-def _is_edited(tape: _Tape, newest: Message) -> bool:
-    """Return whether the newest message of a history replaces the last message of a tape.
-
-    It does if it is shortened, as clients shorten only older messages, or if it differs from the
-    message that was forgotten there.
-    """
-    *before, stored = tape.end
-    if stored.kind == "forgotten":
-        return stored.id != next(chain([newest], (before[-1].id or "") if before else ""))
-    return is_shortened(stored, newest)
-
-
 async def _find_overlap(
     tapes: Sequence[_Tape], messages: Sequence[Message], *, beyond: int
 ) -> _Match | None:
     """Match a history that overlaps the end of a tape, for more than its first *beyond* messages.
 
-    Of several tapes, the one with the longest match wins, then the latest branch. An edited history
-    matches no tape. If the same messages differ from two tapes, the client itself keeps changing
-    them, and no more branches are opened.
+    An edited history matches no tape. If the same messages differ from two tapes, the client itself
+    keeps changing them, and no more branches are opened.
     """
-    edits: dict[frozenset[int], _Match] = {}
-    overlaps = ((_overlap(tape, messages), tape) for tape in reversed(tapes))
-    for length, tape in sorted(overlaps, key=lambda overlap: overlap[0], reverse=True):
-        if length <= beyond:
-            break
-        stored = join(await tape.conversation.messages())
-        if _is_beginning(stored, messages[:length], overlap=min(len(tape.end), length)):
+    found: list[tuple[_Match, bool]] = []
+    for match in filter(None, (_overlap(tape, messages) for tape in tapes)):
+        if match.length <= beyond:
             continue
-        match = _Match(tape, length, _not_on_tape(stored, messages[:length]))
-        if not _is_edit(stored, messages[:length], match.not_on_tape):
+        tape, begin = match.tape, messages[: match.length]
+        stored = join(await tape.conversation.messages())
+        if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
+            lacking = _not_on_tape(stored, begin)
+            found.append((match._replace(not_on_tape=lacking), _is_edit(stored, begin, lacking)))
+    edits: dict[frozenset[int], _Match] = {}
+    for match, is_edit in sorted(found, key=lambda one: one[0].rank, reverse=True):
+        if not is_edit:
             return match
         if match.not_on_tape in edits:
             return edits[match.not_on_tape]
@@ -355,16 +341,20 @@ async def _find_overlap(
     return None
 
 
-def _overlap(tape: _Tape, messages: Sequence[Message]) -> int:
-    """Return the length of the history up to where the tape ends, or 0 without an overlap."""
+def _overlap(tape: _Tape, messages: Sequence[Message]) -> _Match | None:
+    """Match the history up to where the tape ends by the messages there."""
     for length in range(len(messages), 1, -1):
-        count = min(len(tape.end), length)
-        stored, resent = tape.end[-count:], messages[length - count : length]
-        known = [new for old, new in zip(stored, resent, strict=True) if old.kind != "forgotten"]
-        is_enough = len(known) > 1 and _is_evident(known)
-        if is_enough and _ends_match(tape, count, resent, is_same, newest=messages[-1]):
-            return length
-    return 0
+        first = max(0, length - len(tape.end))
+        pairs = list(zip(tape.end[first - length :], messages[first:length], strict=True))
+        known = [new for old, new in pairs if old.kind != "forgotten"]
+        if len(known) < 2 or not _is_evident(known) or not all(is_same(*pair) for pair in pairs):
+            continue
+        may_be_edit = _may_be_edit(tape.end[-1], is_newest=length == len(messages))
+        if not may_be_edit or _is_unchanged(*pairs[-1], tape.id_before_last):
+            changed = [at for at, pair in enumerate(pairs, first + 1) if not is_equal(*pair)]
+            last = max(changed, default=0)
+            return _Match(tape, length, tape.last_seq, tape.last_id, changed=last)
+    return None
 
 
 def _is_evident(known: Sequence[Message]) -> bool:
@@ -419,55 +409,54 @@ def _is_edit(
     )
 
 
-async def _find_shared(
-    known: _Shared | None, tapes: Sequence[_Tape], messages: Sequence[Message], ids: Sequence[str]
-) -> _Shared | None:
-    """Return the longest beginning that a history shares with a tape, preferring later branches."""
-    found = [await _find_beginning(tape, ids) for tape in reversed(tapes)]
-    if known and await _exists(known):
-        found.insert(0, known)
-    found = [await _extend(one, messages) for one in found]
-    longest = max(found, key=lambda one: one.length, default=None)
-    return longest if longest and longest.length else None
-
-
-async def _exists(known: _Shared) -> bool:
-    """Return whether the tape still has the last message of a known history."""
-    found = await known.tape.conversation.messages(after=known.last_seq - 1, limit=1)
-    return [message.id for message in found] == [known.last_id]
-
-
-async def _find_beginning(tape: _Tape, ids: Sequence[str]) -> _Shared:
+async def _find_beginning(tape: _Tape, lengths: Mapping[str, int]) -> _Match:
     """Find the end of the beginning shared with a tape, by bisection: an id covers all before it."""
-    lengths = {id_: number for number, id_ in enumerate(ids, 1)}
-    shared, beyond = _Shared(tape), tape.last_seq + 1
-    while beyond - shared.last_seq > 1:
-        middle = (shared.last_seq + beyond) // 2
+    found, beyond = _Match(tape), tape.last_seq + 1
+    while beyond - found.last_seq > 1:
+        middle = (found.last_seq + beyond) // 2
         joined = await _read_joined(tape, middle - 1, _OVERLAP)
-        if joined and (id_ := joined[0].id) in lengths:
-            shared = _Shared(tape, lengths[id_], joined[0].seq, id_)
+        if joined and (id_ := joined[0].id or "") in lengths:
+            found = _Match(tape, lengths[id_], joined[0].seq, id_)
         else:
             beyond = middle
-    return shared
+    return found
 
 
-async def _extend(shared: _Shared, messages: Sequence[Message]) -> _Shared:
-    """Extend a shared beginning by messages that match although their client changed them.
+def _is_unchanged(stored: Message, resent: Message, previous: str) -> bool:
+    """Return whether a message is the stored one, which may be forgotten, after the *previous* id."""
+    return is_equal(stored, resent) or stored.id == next(chain([resent], previous))
 
-    A forgotten message matches by its id, or if the message after it does. The newest message of
-    the history must be unchanged.
+
+def _may_be_edit(stored: Message, *, is_newest: bool) -> bool:
+    """Return whether a changed copy of a message may be an edit of it, or another answer.
+
+    Clients shorten old answers and results without an edit, and add to the newest results.
     """
-    at, end_id, end_seq = shared.length, shared.last_id, shared.last_seq
-    while at < len(messages) and (page := await _read_joined(shared.tape, end_seq, _PAGE)):
+    if stored.kind == "forgotten" or stored.role == "user":
+        return True
+    return is_newest and stored.role == "assistant"
+
+
+async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
+    """Extend a match by messages that are the same although their client changed them.
+
+    A message that may be an edit counts only if one after it is the same, too.
+    """
+    at, changed, end_id, end_seq = match.length, match.changed, match.last_id, match.last_seq
+    tape = match.tape
+    while at < len(messages) and end_id != tape.last_id:
+        if not (page := await _read_joined(tape, end_seq, _PAGE)):
+            break
         for stored in page[: len(messages) - at]:
             one, at = messages[at], at + 1
-            is_known = is_equal(stored, one) or stored.id == next(chain([one], end_id))
-            if not is_known and (at == len(messages) or not is_same(stored, one)):
-                return shared
+            if not is_same(stored, one):
+                return match
+            is_unchanged = _is_unchanged(stored, one, end_id)
+            changed = changed if is_unchanged else at
             end_id, end_seq = stored.id or "", stored.seq
-            if is_known or stored.kind != "forgotten":
-                shared = shared._replace(length=at, last_seq=end_seq, last_id=end_id)
-    return shared
+            if is_unchanged or not _may_be_edit(stored, is_newest=at == len(messages)):
+                match = match._replace(length=at, last_seq=end_seq, last_id=end_id, changed=changed)
+    return match
 
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
@@ -488,12 +477,12 @@ def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
     The first may be the rest of an answer. It gets the id of the whole answer, by which the history
     is found again.
     """
-    tape, done, _ = match
+    tape, done = match.tape, match.length
     previous = tape.last_id
     rest = continuation_of(tape.end[-1], messages[done - 1]) if done else ()
     if rest:
         done -= 1
-        previous = (tape.end[-2].id or "") if len(tape.end) > 1 else ""
+        previous = tape.id_before_last
     ids = chain(messages[done:], previous)
     new = [message.replace(id=id_) for message, id_ in zip(messages[done:], ids, strict=True)]
     if rest:

@@ -66,24 +66,11 @@ def is_same(stored: Message, resent: Message) -> bool:
         keys = _keys(resent.content)
         kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
         is_rest = bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
-        return is_rest or is_shortened(stored, resent)
+        return is_rest or _is_shortened(stored, resent)
     if calls := {call.id for call in resent.tool_calls}:
         return calls <= {call.id for call in stored.tool_calls}
     said = _text(resent.content)
     return bool(said) and _text(stored.content).startswith(said)
-
-
-def is_shortened(stored: Message, resent: Message) -> bool:
-    """Return whether a user message is a part of the stored text, with nothing new.
-
-    Clients add passages or the time to the newest message, and resend it later without them.
-    """
-    text, whole = _text(resent.content), _text(stored.content)
-    is_user = stored.role == resent.role == "user" and stored.kind != "forgotten"
-    if not is_user or not text or text == whole or text not in whole:
-        return False
-    keys = _keys(stored.content)
-    return all(key in keys for key in _keys(resent.content) if key[0] != "text")
 
 
 def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
@@ -181,6 +168,19 @@ def _part_key(part: Part) -> list[str]:
             ids = [value.get(field) for field in ("call_id", "tool_use_id", "id")]
             known = next((id_ for id_ in ids if isinstance(id_, str) and id_), None)
             return ["other", part.type, known or dumps(value, sort_keys=True)]
+
+
+def _is_shortened(stored: Message, resent: Message) -> bool:
+    """Return whether a user message is a part of the stored text, with nothing new.
+
+    Clients add passages or the time to the newest message, and resend it later without them.
+    """
+    text, whole = _text(resent.content), _text(stored.content)
+    is_user = stored.role == resent.role == "user"
+    if not is_user or not text or text == whole or text not in whole:
+        return False
+    keys = _keys(stored.content)
+    return all(key in keys for key in _keys(resent.content) if key[0] != "text")
 
 
 def _is_media(part: Part) -> bool:

@@ -1,0 +1,110 @@
+"""The tape that a history continues, where several begin or end alike."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from remanence import Memory, Message
+from remanence.server.proxy.history import Histories, Stored
+from remanence.server.proxy.naming import Name
+
+NAME = Name(tenant="default", conversation="trip")
+GATE = "Which gate is it? And is it open at night?"
+
+
+def history(*texts: str) -> list[Message]:
+    return [
+        Message.assistant(text) if index % 2 else Message.user(text)
+        for index, text in enumerate(texts)
+    ]
+
+
+async def ask(histories: Histories, *texts: str) -> Stored:
+    return await histories.absorb(NAME, history(*texts), whole=False)
+
+
+async def talk(histories: Histories, *texts: str) -> Stored:
+    """Ask with all but the last text, which is the answer."""
+    question = await ask(histories, *texts[:-1])
+    return await histories.absorb(NAME, history(*texts), question=question)
+
+
+async def texts_of(stored: Stored) -> list[str]:
+    return [message.text for message in await stored.conversation.messages()]
+
+
+@pytest.mark.parametrize("answers", [("No", "Not at night."), ("Not at night.", "No")])
+async def test_answers_that_begin_alike_are_on_tapes_of_their_own(
+    memory: Memory, answers: Sequence[str]
+) -> None:
+    """Two requests with one history were answered at once."""
+    histories = Histories(memory)
+    questions = [await ask(histories, GATE) for _ in answers]
+    stored = [
+        await histories.absorb(NAME, history(GATE, answer), question=question)
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+
+    assert [await texts_of(one) for one in stored] == [[GATE, answer] for answer in answers]
+
+
+async def test_an_answer_with_the_call_id_of_another_answer_is_stored(memory: Memory) -> None:
+    """Some providers number the calls of a conversation, so another answer has the same ids."""
+    histories = Histories(memory)
+    for city in ("Lisbon", "Porto"):
+        question = await ask(histories, GATE)
+        function = {"name": "find", "arguments": f'{{"city": "{city}"}}'}
+        call = {"id": "find:0", "type": "function", "function": function}
+        answer = Message.from_openai({"role": "assistant", "content": None, "tool_calls": [call]})
+        stored = await histories.absorb(NAME, [*history(GATE), answer], question=question)
+        (*_, last) = await stored.conversation.messages()
+
+        assert [call.arguments for call in last.tool_calls] == [f'{{"city": "{city}"}}']
+
+
+async def test_a_question_that_was_edited_to_a_part_of_itself_stays_edited(memory: Memory) -> None:
+    """Its request failed, in another process than those before and after."""
+    histories = Histories(memory)
+    await talk(histories, "Which pier?", "Pier 3. Have a good trip!")
+    await talk(histories, "Which pier?", "Pier 3.", GATE, "Gate 4.")
+    edited = history("Which pier?", "Pier 3.", "Which gate is it?")
+    before = await Histories(memory).absorb(NAME, edited)
+    stored = await histories.absorb(NAME, [*edited, Message.user("When?")])
+
+    assert stored.conversation.id == before.conversation.id
+    assert (await texts_of(stored))[2:] == ["Which gate is it?", "When?"]
+
+
+async def test_a_question_that_was_edited_beside_the_memory_is_stored_as_it_is(
+    memory: Memory,
+) -> None:
+    """Such as by a short request, which is taken for one beside the conversation."""
+    histories = Histories(memory)
+    await talk(histories, GATE, "Gate 4.")
+    stored = await ask(histories, "Which gate is it?", "Gate 5.", "When?")
+
+    assert await texts_of(stored) == ["Which gate is it?", "Gate 5.", "When?"]
+
+
+async def test_an_answer_is_not_taken_for_the_beginning_of_another_one(memory: Memory) -> None:
+    """Its question came with the time of day, which the next request lacks; so it is not the same."""
+    answered = await talk(Histories(memory), f"It is 12:04.\n{GATE}", "No")
+    await talk(Histories(memory), GATE, "Noted.")
+    stored = await ask(Histories(memory), GATE, "No", "When?")
+
+    assert stored.conversation.id == answered.conversation.id
+    assert (await texts_of(stored))[1:] == ["No", "When?"]
+
+
+async def test_a_history_without_its_beginning_stays_with_its_own_answer(memory: Memory) -> None:
+    """Another tape ends alike, but for an answer that its own begins like."""
+    histories = Histories(memory)
+    texts = ("Which pier?", "Pier 3.", GATE, "Gate 4.", f"Sure? {GATE}")
+    questions = [await ask(histories, *texts) for _ in range(2)]
+    answered, _ = [
+        await histories.absorb(NAME, history(*texts, answer), question=question)
+        for question, answer in zip(questions, ("No", "Noted."), strict=True)
+    ]
+    stored = await ask(Histories(memory), *texts[2:], "No", "When?")
+
+    assert stored.conversation.id == answered.conversation.id
