@@ -86,6 +86,14 @@ async def test_a_question_that_was_edited_beside_the_memory_is_stored_as_it_is(
     assert await texts_of(stored) == ["Which gate is it?", "Gate 5.", "When?"]
 
 
+async def test_a_word_is_not_taken_for_a_text_that_has_its_letters(memory: Memory) -> None:
+    histories = Histories(memory)
+    await talk(histories, "I note the gate.", "Yes.")
+    stored = await ask(histories, "no", "Yes.", "When?")
+
+    assert await texts_of(stored) == ["no", "Yes.", "When?"]
+
+
 async def test_an_answer_is_not_taken_for_the_beginning_of_another_one(memory: Memory) -> None:
     """Its question came with the time of day, which the next request lacks; so it is not the same."""
     answered = await talk(Histories(memory), f"It is 12:04.\n{GATE}", "No")

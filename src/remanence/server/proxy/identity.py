@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -171,13 +172,14 @@ def _part_key(part: Part) -> list[str]:
 
 
 def _is_shortened(stored: Message, resent: Message) -> bool:
-    """Return whether a user message is a part of the stored text, with nothing new.
+    """Return whether a user message has whole words of the stored text in a row, and nothing new.
 
     Clients add passages or the time to the newest message, and resend it later without them.
     """
     text, whole = _text(resent.content), _text(stored.content)
-    is_user = stored.role == resent.role == "user"
-    if not is_user or not text or text == whole or text not in whole:
+    if not text or text == whole or not stored.role == resent.role == "user":
+        return False
+    if not re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole):
         return False
     keys = _keys(stored.content)
     return all(key in keys for key in _keys(resent.content) if key[0] != "text")
