@@ -9,10 +9,9 @@ from typing import Final, LiteralString
 
 import psycopg
 
-from remanence.protocols import EVERYTHING
-from remanence.stores.sql import facts, search, vectors
+from remanence.stores.sql import vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, Fact, Hit, Owner, Problem, RecallFilter
+from remanence.types import Problem
 
 _MAX_DIMENSIONS = 16_000  # of the extension's type
 _SMALL_BYTES = 16 * 2**20  # rewritten in a few seconds
@@ -36,17 +35,6 @@ _COMPARABLE: LiteralString = (
 """A CASE, as the planner takes `length(vector) = ?` to match one row in 200, and then joins large
 tables row by row."""
 
-_VECTORS: LiteralString = (
-    f"SELECT item, {_SIMILARITY} AS score FROM vectors "  # noqa: S608 - constants, as below
-    "JOIN conversations ON key = conversation "
-)
-_NEAREST_FACTS: LiteralString = (
-    f"SELECT fact, {_SIMILARITY} AS score FROM fact_vectors "  # noqa: S608
-    "JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
-    f'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL AND {_COMPARABLE} '
-    "ORDER BY score DESC, fact LIMIT ? OFFSET ?"
-)
-
 
 def use_if_cheap(connection: psycopg.Connection) -> None:
     """Enable pgvector if the user may, unless that rewrites large tables."""
@@ -60,34 +48,26 @@ def use_if_cheap(connection: psycopg.Connection) -> None:
             raise
 
 
-def nearest(
-    connection: Connection,
-    of: ConversationRef | Owner,
-    model: str,
-    vector: Sequence[float],
-    *,
-    limit: int,
-    only: RecallFilter = EVERYTHING,
-) -> tuple[Hit, ...]:
-    """Return notes and messages of a conversation or a user by similarity, nearest first."""
-    if not _can_compare(connection, vector):
-        return vectors.nearest(connection, of, model, vector, limit=limit, only=only)
-    select = (
-        f"{_VECTORS} WHERE {search.condition_of(of)} AND {_COMPARABLE} "
-        "ORDER BY score DESC, item LIMIT ? OFFSET ?"
+def rank(connection: Connection, query: vectors.Comparison) -> Iterator[tuple[int, float]]:
+    """Yield keys by similarity as `vectors.rank_exactly` does, compared by the database if it can.
+
+    The pages grow: a filter that rejects a whole page may reject most rows.
+    """
+    if not _can_compare(connection, query.vector):
+        yield from vectors.rank_exactly(connection, query)
+        return
+    select: LiteralString = (
+        f"SELECT {query.key}, {_SIMILARITY} AS score {query.rows} AND {_COMPARABLE} "
+        f"ORDER BY score DESC, {query.key} LIMIT ? OFFSET ?"
     )
-    ranked = _rank(connection, select, of, model, vector, limit)
-    return search.first_hits(connection, ranked, limit=limit, only=only)
-
-
-def nearest_facts(
-    connection: Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
-) -> tuple[Fact, ...]:
-    """Return the owner's current facts by similarity to a vector, nearest first."""
-    if not _can_compare(connection, vector):
-        return vectors.nearest_facts(connection, owner, model, vector, limit=limit)
-    ranked = _rank(connection, _NEAREST_FACTS, owner, model, vector, limit)
-    return facts.by_rank(connection, owner, ranked, limit=limit)
+    blob = vectors.encode_vector(query.vector)
+    size, offset = max(1, query.limit), 0
+    while page := connection.execute(
+        select, (blob, *query.values, len(blob), size, offset)
+    ).fetchall():
+        yield from page
+        offset += size
+        size *= _PAGE_GROWTH
 
 
 def problems(connection: Connection) -> Iterator[Problem]:
@@ -115,25 +95,3 @@ def _can_compare(connection: Connection, vector: Sequence[float]) -> bool:
     """Return whether the database has the extension now; it may be added or dropped at any time."""
     found: bool = connection.execute("SELECT to_regproc('remanence_similarity') IS NOT NULL").get
     return found and len(vector) <= _MAX_DIMENSIONS
-
-
-def _rank(
-    connection: Connection,
-    select: LiteralString,
-    of: ConversationRef | Owner,
-    model: str,
-    vector: Sequence[float],
-    limit: int,
-) -> Iterator[tuple[int, float]]:
-    """Yield keys with similarities, the most similar first; ties in the order of their keys.
-
-    The pages grow: a filter that rejects a whole page may reject most rows.
-    """
-    blob = vectors.encode_vector(vector)
-    size, offset = max(1, limit), 0
-    while rows := connection.execute(
-        select, (blob, *of, model, len(blob), size, offset)
-    ).fetchall():
-        yield from rows
-        offset += size
-        size *= _PAGE_GROWTH

@@ -82,8 +82,8 @@ class PostgresStore(SQLStore):
     search = read_method(search.find)
     table_sizes = read_method(_table_sizes)
     next_vector_task = write_method(_next_vector_task)
-    nearest = read_method(pgvector.nearest)
-    nearest_facts = read_method(pgvector.nearest_facts)
+    nearest = read_method(partial(vectors.nearest, rank=pgvector.rank))
+    nearest_facts = read_method(partial(vectors.nearest_facts, rank=pgvector.rank))
 
     async def check(self) -> tuple[Problem, ...]:
         found = await self._read(

@@ -3,9 +3,10 @@
 import importlib
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import sqrt
+from typing import LiteralString, NamedTuple, TypeAlias
 
 from remanence.errors import MissingExtra
 from remanence.protocols import EVERYTHING
@@ -28,6 +29,10 @@ from remanence.types import (
 _MAX_CHARACTERS = 10_000  # of a text; somewhat more than embedders accept
 _FACTS = 256
 _FLOAT_BYTES = 4
+_CURRENT_FACTS: LiteralString = (
+    "FROM fact_vectors JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
+    'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL'
+)
 
 
 def next_task(connection: Connection, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
@@ -92,6 +97,41 @@ def count(connection: Connection, conversation: int) -> int:
     return counted
 
 
+class Comparison(NamedTuple):
+    """A vector, and the query for those to compare it with: a key, its rows, and their values.
+
+    The last value is the model. At least *limit* of the nearest are needed.
+    """
+
+    vector: Sequence[float]
+    key: LiteralString
+    rows: LiteralString
+    values: Sequence[str]
+    limit: int
+
+
+def rank_exactly(connection: Connection, query: Comparison) -> Iterator[tuple[int, float]]:
+    """Yield keys by similarity to the vector; ties in the order of their keys."""
+    found = connection.execute(
+        f"SELECT {query.key}, vector {query.rows} AND model = ? AND length(vector) = ?",
+        (*query.values, _FLOAT_BYTES * len(query.vector)),
+    ).fetchall()
+    if not found:
+        return
+    try:
+        numpy = importlib.import_module("numpy")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("vectors", error.name or "numpy") from error
+    floats = numpy.frombuffer(b"".join(value for _, value in found), dtype="<f4")
+    vector = numpy.frombuffer(encode_vector(query.vector), dtype="<f4")
+    scores = floats.reshape(-1, len(query.vector)) @ vector
+    for place in numpy.lexsort(([item for item, _ in found], -scores)):
+        yield found[place][0], float(scores[place])
+
+
+Rank: TypeAlias = Callable[[Connection, Comparison], Iterator[tuple[int, float]]]
+
+
 def nearest(
     connection: Connection,
     of: ConversationRef | Owner,
@@ -100,40 +140,26 @@ def nearest(
     *,
     limit: int,
     only: RecallFilter = EVERYTHING,
+    rank: Rank = rank_exactly,
 ) -> tuple[Hit, ...]:
-    rows = connection.execute(
-        "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "  # noqa: S608 - a constant
-        f"WHERE {condition_of(of)} AND model = ? AND length(vector) = ?",
-        (*of, model, _FLOAT_BYTES * len(vector)),
-    ).fetchall()
-    return first_hits(connection, _rank(rows, vector), limit=limit, only=only)
+    rows: LiteralString = (
+        f"FROM vectors JOIN conversations ON key = conversation WHERE {condition_of(of)}"
+    )
+    matches = rank(connection, Comparison(vector, "item", rows, (*of, model), limit))
+    return first_hits(connection, matches, limit=limit, only=only)
 
 
 def nearest_facts(
-    connection: Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    connection: Connection,
+    owner: Owner,
+    model: str,
+    vector: Sequence[float],
+    *,
+    limit: int,
+    rank: Rank = rank_exactly,
 ) -> tuple[Fact, ...]:
-    rows = connection.execute(
-        "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
-        "JOIN fact_owners ON fact_owners.key = owner "
-        'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?',
-        (*owner, model, _FLOAT_BYTES * len(vector)),
-    ).fetchall()
-    return facts.by_rank(connection, owner, _rank(rows, vector), limit=limit)
-
-
-def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
-    """Yield keys by similarity to a vector; ties in the order of their keys."""
-    if not rows:
-        return
-    try:
-        numpy = importlib.import_module("numpy")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("vectors", error.name or "numpy") from error
-    floats = numpy.frombuffer(b"".join(value for _, value in rows), dtype="<f4")
-    query = numpy.frombuffer(encode_vector(vector), dtype="<f4")
-    scores = floats.reshape(-1, len(vector)) @ query
-    for place in numpy.lexsort(([key for key, _ in rows], -scores)):
-        yield rows[place][0], float(scores[place])
+    query = Comparison(vector, "fact", _CURRENT_FACTS, (*owner, model), limit)
+    return facts.by_rank(connection, owner, rank(connection, query), limit=limit)
 
 
 def encode_vector(vector: Sequence[float]) -> bytes:
