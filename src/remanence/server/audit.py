@@ -43,9 +43,8 @@ class Audit:
         try:
             await self._app(scope, receive, send)
         except Exception:
-            request.status = (
-                request.status or 500
-            )  # Starlette's outermost middleware responds with 500
+            # Starlette's outermost middleware responds with 500.
+            request.status = request.status or 500
             raise
         finally:
             _log(self._clock, scope, action, status=request.status)

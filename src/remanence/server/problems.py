@@ -228,9 +228,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.NOT_FOUND and request.url.path.startswith("/openai/"):
         detail += "; the base URL ends in /openai/v1"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = ", ".join(
-            _methods(request)
-        )  # Starlette lists the methods of one route only
+        # Starlette lists the methods of one route only.
+        headers["Allow"] = ", ".join(_methods(request))
     code = _HTTP_CODES.get(error.status_code, "http")
     return problem(error.status_code, code, detail, headers=headers)
 

@@ -104,9 +104,7 @@ class TurnResponse(Response):
                 await self._send(pieces, scope, receive, send_named)
             finally:
                 for task in (turn, *watches):
-                    if (
-                        not task.cancelling()
-                    ):  # a turn being cancelled still stores its partial answer
+                    if not task.cancelling():  # such a turn still stores its partial answer
                         task.cancel()
 
     async def _send(

@@ -39,9 +39,8 @@ class Webhook:
         require_http_url(webhook=url)
         self._url = url
         self._key = _key_of(secret)
-        self.name = (
-            f"webhook {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:16]}"
-        )
+        digest = hashlib.sha256(url.encode()).hexdigest()
+        self.name = f"webhook {urlsplit(url).hostname} {digest[:16]}"
         """The name of the consumer, without the URL, which may contain a token."""
 
     def headers(self, event: Event, body: bytes, *, at: datetime) -> Mapping[str, str]:

@@ -92,10 +92,8 @@ class PostgresStore(SQLStore):
         return (*found, *await self._in_thread(self._write_problems))
 
     async def probe(self) -> None:
-        if not self._read_only:
-            await self._write(
-                lambda _: None
-            )  # fails on a replica, which assigns no transaction ids
+        if not self._read_only:  # a replica, which assigns no transaction ids, fails
+            await self._write(lambda _: None)
 
     async def scrub(self, *, if_due: bool = False) -> None:
         """Free the space of erased rows; the server overwrites it in its own time."""
