@@ -51,7 +51,9 @@ def test_a_passage_has_its_speaker_and_day() -> None:
 
 
 def test_a_fact_is_quoted_whole_as_its_sentences_say_little_alone() -> None:
-    text = "The sawmill is on Calle Mayor. Its phone rings until noon, they said. Call them on Friday."
+    text = (
+        "The sawmill is on Calle Mayor. Its phone rings until noon, they said. Call them on Friday."
+    )
 
     (quote,) = quotes([replace(hit(text), kind="fact")], "phone")
 
