@@ -165,7 +165,7 @@ class ModelRequest:
 
     `stable` comes first and is the same in many calls, so that it can be cached; `prompt` is
     specific to this call. With `live`, both follow that prompt, whose prefix the provider has
-    cached. `begun` marks follow-up calls, such as a repair, which are not deferred by a rate limit.
+    cached. `is_follow_up` marks later calls of a step, such as a repair, which no rate limit defers.
     """
 
     stable: str
@@ -175,7 +175,7 @@ class ModelRequest:
     conversation: ConversationRef | None
     user: str | None = None
     live: LivePrompt | None = None
-    begun: bool = False
+    is_follow_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -593,12 +593,12 @@ class CallLimits(Protocol):
     """Rate limits of model calls, shared by all processes on a database."""
 
     async def take_call(
-        self, model: str, *, share: float, begun: bool, waited: bool, now: datetime
+        self, model: str, *, share: float, is_follow_up: bool, waited: bool, now: datetime
     ) -> CallPermit:
         """Count a call that uses *share* of a minute's allowance, unless it must wait.
 
         Waiting calls get different times, in the order of their requests; a call that *waited* goes
-        before new ones. A call that continues work already *begun* is counted, but never waits.
+        before new ones. A later call of a step (*is_follow_up*) is counted, but never waits.
         After a pause, one call is let through every five seconds until one is answered.
         """
 

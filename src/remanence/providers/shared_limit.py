@@ -40,7 +40,7 @@ class SharedLimit:
             tokens = await asyncio.to_thread(count_tokens, request.stable + request.prompt)
             share = max(share, tokens / self.input_tokens_per_minute)
         permit = await self.calls.take_call(
-            model, share=share, begun=request.begun, waited=has_waited(), now=now
+            model, share=share, is_follow_up=request.is_follow_up, waited=has_waited(), now=now
         )
         if permit.wait_until is not None:
             raise ModelError(

@@ -38,7 +38,7 @@ class ModelReflector(ModelWriter):
     async def reflect(self, request: ReflectRequest) -> Draft:
         tasks = await asyncio.to_thread(
             lambda: [
-                self._task(request, notes, begun=number > 0)
+                self._task(request, notes, is_follow_up=number > 0)
                 for number, notes in enumerate(self._portions(request))
             ]
         )
@@ -67,7 +67,9 @@ class ModelReflector(ModelWriter):
         if portion:
             yield tuple(portion)
 
-    def _task(self, request: ReflectRequest, notes: tuple[Note, ...], *, begun: bool) -> Task:
+    def _task(
+        self, request: ReflectRequest, notes: tuple[Note, ...], *, is_follow_up: bool
+    ) -> Task:
         count = request.count_tokens
         text = render_notes(notes, request.note_format)
         source_tokens = count(text)
@@ -92,7 +94,7 @@ class ModelReflector(ModelWriter):
                     language=self._language_rule,
                 ),
                 max_output_tokens=output_limit(target_tokens, self._max_output_tokens),
-                begun=begun,
+                is_follow_up=is_follow_up,
             ),
             version=REFLECT_VERSION,
             origin=_origin(notes),

@@ -75,7 +75,7 @@ def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -
         purpose="repair",
         live=None,
         live_text="",
-        begun=True,
+        is_follow_up=True,
         sections=(
             Section("passages", around),
             Section("notes", tuple(Entry("", format_line(note)) for note in beside)),

@@ -33,8 +33,8 @@ _REFUSAL_CHARACTERS = 800
 class Question:
     """A request for notes: constant instructions, data, and the task at the end.
 
-    With `live`, the request continues that prompt, and `live_text` is the part to be noted. `begun` as
-    in `ModelRequest`.
+    With `live`, the request continues that prompt, and `live_text` is the part to be noted.
+    `is_follow_up` is as in `ModelRequest`.
     """
 
     purpose: Purpose
@@ -46,7 +46,7 @@ class Question:
     max_output_tokens: int
     live: LivePrompt | None = None
     live_text: str = ""
-    begun: bool = False
+    is_follow_up: bool = False
 
     @property
     def text(self) -> str:
@@ -76,7 +76,7 @@ async def ask(model: Model, question: Question) -> Answer:
         question,
         sections=(*question.sections, written),
         task=f"{question.task}\n\n{prompt('continue').strip()}",
-        begun=True,
+        is_follow_up=True,
     )
     rest = await ask_once(model, continuation)
     more = "" if is_word(rest.text, SKIP) or is_word(rest.text, NOTHING) else rest.text
@@ -97,7 +97,7 @@ async def ask_once(model: Model, question: Question) -> Answer:
             conversation=question.conversation,
             user=question.user,
             live=question.live,
-            begun=question.begun,
+            is_follow_up=question.is_follow_up,
         )
     )
     text = storable(answer.text)

@@ -16,7 +16,13 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 def take(
-    connection: Connection, model: str, *, share: float, begun: bool, waited: bool, now: datetime
+    connection: Connection,
+    model: str,
+    *,
+    share: float,
+    is_follow_up: bool,
+    waited: bool,
+    now: datetime,
 ) -> CallPermit:
     """Count a call, or return when to ask again.
 
@@ -35,14 +41,14 @@ def take(
     is_first = waited or line_to is None or line_to <= now
     credit = CREDIT if is_first else timedelta()
     free_at = max(paused_until or now, (counted_to or now) - credit)
-    if free_at > now and not begun:
+    if free_at > now and not is_follow_up:
         wait_until = max(free_at, line_to or now)
         connection.execute(
             "UPDATE call_limits SET line_to = ? WHERE model = ?",
             (encode_instant(wait_until + cost), model),
         )
         return CallPermit(wait_until)
-    tested = now + _TEST_INTERVAL if paused_until is not None and not begun else None
+    tested = now + _TEST_INTERVAL if paused_until is not None and not is_follow_up else None
     pause_end = tested or paused_until
     counted = encode_instant(max(counted_to or now, now) + cost)
     connection.execute(

@@ -17,11 +17,18 @@ def after(seconds: float) -> datetime:
 
 
 async def take(
-    store: Store, seconds: float, *, share: float = 0.0, begun: bool = False, waited: bool = False
+    store: Store,
+    seconds: float,
+    *,
+    share: float = 0.0,
+    is_follow_up: bool = False,
+    waited: bool = False,
 ) -> CallPermit:
     """Ask for a call of one model."""
     now = after(seconds)
-    return await store.take_call("m", share=share, begun=begun, waited=waited, now=now)
+    return await store.take_call(
+        "m", share=share, is_follow_up=is_follow_up, waited=waited, now=now
+    )
 
 
 class CallLimitContract(Handles):
@@ -86,7 +93,7 @@ class CallLimitContract(Handles):
 
     async def test_work_that_was_begun_is_counted_and_never_waits(self, store: Store) -> None:
         for _ in range(2):
-            assert await take(store, 0, share=1, begun=True) == ALLOWED
+            assert await take(store, 0, share=1, is_follow_up=True) == ALLOWED
 
         assert (await take(store, 0, share=1)).wait_until == after(2 * 66 - 6)
 
@@ -94,7 +101,10 @@ class CallLimitContract(Handles):
         await take(store, 0, share=1)
         await store.pause_calls("m", until=at(9))
 
-        assert await store.take_call("n", share=1, begun=False, waited=False, now=START) == ALLOWED
+        assert (
+            await store.take_call("n", share=1, is_follow_up=False, waited=False, now=START)
+            == ALLOWED
+        )
 
     async def test_a_pause_binds_all_until_an_answer_ends_it(
         self, store: Store, other: Store
