@@ -152,6 +152,12 @@ async def test_a_correction_in_a_few_words_quotes_the_fact_that_it_ends() -> Non
     assert changes.replaced == {stated.id: corrected.id}
 
 
+async def test_a_number_that_opens_an_answer_stays_with_what_goes_on_from_it() -> None:
+    (fact,) = await facts("> Which version?", "1.7. and python 3.11")
+
+    assert fact.summary == "“Which version?” – 1.7. and python 3.11"
+
+
 async def test_a_fact_that_is_saved_after_its_correction_is_one_of_the_past() -> None:
     stated, corrected = await facts(*CORRECTED)
     known = merged((replace(corrected, valid_from=NOW + timedelta(minutes=1)),)).facts

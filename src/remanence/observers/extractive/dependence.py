@@ -54,7 +54,8 @@ def is_remark(text: str, scores: Scores) -> bool:
 def may_join(text: str, before: Span, span: Span, scores: Scores) -> bool:
     """Return whether sentences, of these scores, are near the next one and say what it may lack."""
     is_near = "\n" not in text[before.start : span.start]
-    return is_near and span.end - before.start <= _MAX_JOINED and not is_filler(scores)
+    is_filling = is_filler(scores) and not any(map(str.isdigit, text[before.start : before.end]))
+    return is_near and span.end - before.start <= _MAX_JOINED and not is_filling
 
 
 def join_scores(first: Scores, second: Scores) -> Scores:
