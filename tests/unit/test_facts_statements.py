@@ -152,6 +152,43 @@ async def test_a_correction_in_a_few_words_quotes_the_fact_that_it_ends() -> Non
     assert changes.replaced == {stated.id: corrected.id}
 
 
+@pytest.mark.parametrize(
+    ("said", "reply", "words"),
+    [
+        ("The yoga class starts at 18:15 on Thursdays.", "Enjoy it!", "sorry, 18:45"),
+        ("Mon train pour Dijon part à 7 h 10.", "C'est noté.", "non, à 7 h 40"),
+        ("Minha consulta é na quarta às 9h.", "Anotado.", "opa, às 10h"),
+        ("Мой поезд в Тверь в 9:40.", "Записал.", "ой, в 10:40"),
+    ],
+)
+async def test_a_correction_of_a_few_words_is_a_fact_with_the_statement_and_ends_it(
+    said: str, reply: str, words: str
+) -> None:
+    changes = merged(await facts(said, f"> {reply}", words))
+
+    stated, corrected = changes.facts
+    assert corrected.summary == f"“{said}” – {words}"
+    assert changes.replaced == {stated.id: corrected.id}
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("It takes an hour.", "great, thanks"),
+        ("How old is your son?", "he's 9"),
+        ("Shall I remind you?", "yes, at 8:00"),
+        ("Noted.", "and on Saturday I see my aunt"),
+    ],
+)
+async def test_other_words_after_a_reply_leave_the_statement_before_it(
+    reply: str, words: str
+) -> None:
+    changes = merged(await facts("My haircut is on Friday at 9:00.", f"> {reply}", words))
+
+    assert changes.facts[0].summary == "My haircut is on Friday at 9:00."
+    assert changes.replaced == {}
+
+
 async def test_a_number_that_opens_an_answer_stays_with_what_goes_on_from_it() -> None:
     (fact,) = await facts("> Which version?", "1.7. and python 3.11")
 

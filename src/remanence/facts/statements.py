@@ -21,7 +21,7 @@ from remanence.observers.extractive.passage import Quotation
 from remanence.observers.extractive.sentence_scores import is_filler, is_standing
 from remanence.observers.extractive.sentences import Span
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.pairs import may_correct, score_of_end
+from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
@@ -29,25 +29,15 @@ from remanence.types import Message
 
 _MAX_CHARACTERS = 300
 _ASKS = re.compile(r"[?？؟]\s*$")
-_NEAR = 4
-"""Messages, and statements, back to the first that a few words after a reply may correct."""
-_MAX_REPLY = 4
-"""Sentences at the end of a reply that say what those words are about."""
-_MAX_CORRECTED = 160
-"""Characters of a statement that is quoted before the words that correct it."""
-_CORRECTS = -3.0
-"""The least score by its cutoff that a reply and those words end a statement.
-
-It is lower than for two statements, as a reply mostly is about the statement before, and as a
-quoted statement is not lost.
-"""
+_END = 2
+"""Sentences at the end of a reply that an answer may go on from."""
 
 
 class Statement(NamedTuple):
     """Sentences of a message that a user states, with the scores of them as one.
 
-    The first may depend on what is `quoted`: a question or a proposal in the message before, perhaps
-    behind what the user had said of the same thing.
+    The first may depend on what is `quoted`: an earlier statement that it gives another value, and a
+    question or a proposal in the message before.
     """
 
     text: str
@@ -69,15 +59,24 @@ class Statement(NamedTuple):
         return self.quoted[0].seq if self.quoted else self.source.seq
 
 
+class _Passage(NamedTuple):
+    """Sentences of a text that are one statement, if they are one at all."""
+
+    span: Span
+    lines: tuple[Line, ...]
+    scores: Scores
+
+
 def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """Yield what users state in messages, None after each step.
 
     A sentence that says little is joined to those before it in its line. One that opens its message
     is preceded by the question or the proposal that it answers, and is left out if there is neither.
+    One that gives a statement shortly before another value is preceded by that.
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
-    earlier: deque[Statement] = deque(maxlen=_NEAR)
+    earlier: deque[Statement] = deque(maxlen=MAX_BACK)
     for said in spoken_texts(messages):
         if before is not None and before.message is not said.message:
             reply = before
@@ -91,9 +90,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
 
 def states(line: Line) -> bool:
     """Return whether a line is a statement that its speaker makes."""
-    if line.is_quoted or len(line.text) > _MAX_CHARACTERS or _ASKS.search(line.text):
-        return False
-    return statement_scores(line)[STATED] >= 0
+    return _may_state(line) and statement_scores(line)[STATED] >= 0
 
 
 def summarize(text: str, source: Message) -> str:
@@ -107,75 +104,75 @@ def is_user(source: Message, user: str) -> bool:
     return source.speaker.casefold() in {"user", user.casefold()}
 
 
+def _may_state(line: Line) -> bool:
+    return not (line.is_quoted or len(line.text) > _MAX_CHARACTERS or _ASKS.search(line.text))
+
+
 def _statements_of(
     said: SpokenText, reply: SpokenText | None, earlier: Iterable[Statement]
 ) -> Iterator[Statement | None]:
     before = _end(reply, said.message) if reply else None
     opens, is_answered = True, False
     for span, lines, scores in _passages(said):
-        first = lines[0]
-        text = said.text[span.start : span.end]
+        first, text = lines[0], said.text[span.start : span.end]
         stands_alone = is_standing(first.text, scores)
-        is_unclear = not stands_alone and is_fragment(first.text, scores)
-        quoted: tuple[Quotation, ...] = ()
-        if before and reply and opens and not stands_alone and says_little(first.text, scores):
-            if before.asks:
-                quoted = (before,) if is_unclear or not is_answered else ()
-            elif is_unclear and not is_filler(scores):
-                quoted = (*_find_corrected(text, said.message, reply, earlier), before)
-        opens = opens and is_filler(scores) and not _ASKS.search(first.text)
-        if (quoted or not is_unclear) and any(map(states, lines)):
-            yield Statement(text, lines, scores, said.message, quoted)
+        lacks = not stands_alone and says_little(first.text, scores)
+        is_unclear = lacks and is_fragment(first.text, scores)
+        revised: tuple[Quotation, ...] = ()
+        answered: tuple[Quotation, ...] = ()
+        if reply and opens and not stands_alone and _may_state(first):
+            revised = _find_revised(text, said.message, reply, earlier)
+        goes_on = revised or is_unclear or (lacks and not is_answered and before and before.asks)
+        if before and opens and goes_on:
+            answered = (before,)
+        if revised or ((answered or not is_unclear) and any(map(states, lines))):
+            yield Statement(text, lines, scores, said.message, (*revised, *answered))
             is_answered = True
+        opens = opens and not revised and is_filler(scores) and not _ASKS.search(first.text)
         yield None
 
 
-def _find_corrected(
-    text: str, source: Message, reply: SpokenText, earlier: Iterable[Statement]
+def _find_revised(
+    words: str, source: Message, reply: SpokenText, earlier: Iterable[Statement]
 ) -> tuple[Quotation, ...]:
-    """Find the statement shortly before a reply that the reply and the words after it may correct."""
-    replied = " ".join(line.text for line in reply.lines[-_MAX_REPLY:])
+    """Find the statement shortly before that words after a reply give another value."""
+    replied = " ".join(line.text for line in reply.lines[-_END:])
     scored = [
-        (score_of_end(one.text, f"{replied} {text}"), one)
+        (score_of_revision(one.text, replied, words), one)
         for one in earlier
-        if one.source.speaker == source.speaker
-        and source.seq - _NEAR <= one.source.seq < source.seq
-        and len(one.summary) <= _MAX_CORRECTED
-        and may_correct(text, one.text, replied)
+        if one.source.speaker == source.speaker != reply.message.speaker
+        and source.seq - MAX_BACK <= one.source.seq < reply.message.seq
     ]
     score, best = max(scored, key=itemgetter(0), default=(-inf, None))
-    if best is None or score < _CORRECTS:
+    if best is None or score < 0:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 
 
-def _passages(said: SpokenText) -> Iterator[tuple[Span, tuple[Line, ...], Scores]]:
+def _passages(said: SpokenText) -> Iterator[_Passage]:
     """Yield the sentences of a text, each with those after it that say little without it."""
-    passage: tuple[Span, tuple[Line, ...], Scores] | None = None
+    passage: _Passage | None = None
     for span, line in zip(said.spans, said.lines, strict=True):
-        own = scorer().score(line)
-        if passage is not None and _goes_on(said, passage, span, line, own):
-            first, lines, scores = passage
-            passage = Span(first.start, span.end), (*lines, line), join_scores(scores, own)
-            continue
-        if passage is not None:
+        own = _Passage(span, (line,), scorer().score(line))
+        joined = _join(said.text, passage, own) if passage else None
+        if passage and not joined:
             yield passage
-        passage = span, (line,), own
-    if passage is not None:
+        passage = joined or own
+    if passage:
         yield passage
 
 
-def _goes_on(
-    said: SpokenText,
-    passage: tuple[Span, tuple[Line, ...], Scores],
-    span: Span,
-    line: Line,
-    own: Scores,
-) -> bool:
-    first, lines, scores = passage
-    if line.is_quoted or lines[-1].is_quoted or _ASKS.search(line.text):
-        return False
-    return says_little(line.text, own) and may_join(said.text, first, span, scores)
+def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
+    """Join a passage of a text and the next sentence if that says little without it."""
+    (line,) = own.lines
+    if line.is_quoted or passage.lines[-1].is_quoted or _ASKS.search(line.text):
+        return None
+    if not says_little(line.text, own.scores):
+        return None
+    if not may_join(text, passage.span, own.span, passage.scores):
+        return None
+    span = Span(passage.span.start, own.span.end)
+    return _Passage(span, (*passage.lines, line), join_scores(passage.scores, own.scores))
 
 
 def _end(said: SpokenText, answer: Message) -> Quotation | None:
@@ -185,7 +182,7 @@ def _end(said: SpokenText, answer: Message) -> Quotation | None:
     """
     if said.role == "tool" or not said.lines:
         return None
-    *before, last = said.lines[-2:]
+    *before, last = said.lines[-_END:]
     scores = scorer().score(last)
     is_vague = is_filler(scores) or says_little(last.text, scores)
     texts = [line.text for line in (*before, last)] if is_vague else [last.text]

@@ -62,20 +62,6 @@ def pair_features(earlier: str, later: str) -> Groups:
     return (*filter(None, (tuple(dict.fromkeys(group)) for group in found)), _scores(later))
 
 
-def may_correct(words: str, earlier: str, reply: str) -> bool:
-    """Return whether words after a reply may give the statement before it another value.
-
-    They name a word or a kind of value that the statement has, and nothing that was not said; with
-    a number, hardly anything.
-    """
-    one, other = _statement(earlier), _statement(words)
-    named = other.content - other.numbers
-    new = named - one.content - _statement(reply).content
-    dates = one.classes & other.classes & {"weekday", "month"}
-    is_of_kind = dates or named & one.content or (one.numbers and other.numbers)
-    return bool(is_of_kind) and len(new) <= (len(named) / 2 if other.numbers else 0)
-
-
 @cache
 def _rows(file: str) -> PackedRows:
     return PackedRows(load(file))

@@ -1,0 +1,101 @@
+"""Score of what a user says after a reply: that it gives an earlier statement of theirs another value.
+
+The words are compared with the statement and the reply by their numbers, weekdays and months, by
+what they share, and by the classes of their function words. No word of content is a feature.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from remanence.observers.learned.features import QUESTION, level, symbol_of, tag, word_grams
+from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.pairs import Groups, score_of_groups
+
+FILE = "revisions.bin"
+REVISES = "revises"
+"""The head: that the words give the statement another value."""
+
+MAX_BACK = 8
+"""Messages back to the first whose statement the words may revise."""
+
+_KINDS = ("number", "weekday", "month")
+_STEM = 4
+"""Letters of a weekday or a month that are the same with any ending: "Freitag", "freitags"."""
+_PLACES = 8
+"""Tokens at the beginning whose order counts."""
+
+
+class _Text(NamedTuple):
+    """A text: its values by kind, the words of content with their parts, and features of its own."""
+
+    values: Mapping[str, frozenset[str]]
+    content: frozenset[str]
+    grams: frozenset[str]
+    traits: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+def score_of_revision(earlier: str, reply: str, words: str) -> float:
+    """Return how far the score is above its cutoff; *reply* is the end of the message between."""
+    return score_of_groups(revision_features(earlier, reply, words), FILE, REVISES)
+
+
+def revision_features(earlier: str, reply: str, words: str) -> Groups:
+    """Groups of features of a statement, of a reply, and of the words after that."""
+    said, between, own = map(_read, (earlier, reply, words))
+    groups = (
+        (*own.traits, *own.order),
+        (f"reply {trait}" for trait in between.traits),
+        _compare(said, between, own),
+        _compare_values(said, between, own),
+    )
+    return tuple(filter(None, (tuple(dict.fromkeys(group)) for group in groups)))
+
+
+@lru_cache(maxsize=4_096)
+def _read(text: str) -> _Text:
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    symbols = [symbol_of(*one) for one in tagged]
+    content = frozenset(word for word, classes in tagged if not classes and word[0].isalpha())
+    return _Text(
+        values={
+            kind: frozenset(
+                token if token[0].isdigit() else token[:_STEM]
+                for (token, classes), symbol in zip(tagged, symbols, strict=True)
+                if kind in (*classes, symbol)
+            )
+            for kind in _KINDS
+        },
+        content=content,
+        grams=frozenset(gram for word in content for gram in word_grams(word)),
+        traits=(
+            *(f"has {name}" for _, classes in tagged for name in classes),
+            f"bytes {level(len(text.encode()), 6, 10, 16, 24, 32, 40, 60, 100)}",
+            f"asks {bool(QUESTION.search(text))}",
+        ),
+        order=tuple(map(" ".join, pairwise(("^", *symbols, "$")[: _PLACES + 1]))),
+    )
+
+
+def _compare(said: _Text, between: _Text, own: _Text) -> Iterator[str]:
+    """Yield how much of the words was said before, and which kinds of values the statement shares."""
+    covered = len(own.grams & said.grams) / (len(own.grams) or 1)
+    yield f"covered {level(covered, 0.01, 0.05, 0.2, 0.4, 0.6, 0.8)}"
+    yield f"new {min(4, len(own.content - between.content - said.content))}"
+    for kind in _KINDS:
+        mine, theirs = own.values[kind], said.values[kind]
+        yield f"{kind} {bool(mine & theirs)} {bool(mine - theirs)} {bool(theirs - mine)}"
+
+
+def _compare_values(said: _Text, between: _Text, own: _Text) -> Iterator[str]:
+    """Yield which texts have the values of the statement, and others of their kind."""
+    found = []
+    for kind in _KINDS:
+        theirs, replied, mine = (text.values[kind] for text in (said, between, own))
+        if theirs:
+            sets = (mine & theirs, mine - theirs, mine & replied - theirs, replied - theirs)
+            found.append(" ".join(str(bool(values)) for values in (*sets, replied & theirs)))
+    yield from found
+    yield f"all {', '.join(found)}"

@@ -1,0 +1,35 @@
+"""Scores of what a user says after a reply: that it gives an earlier statement another value."""
+
+from math import inf
+
+import pytest
+from hypothesis import given, strategies as st
+
+from remanence.observers.learned.revisions import revision_features, score_of_revision
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "revises", "other"),
+    [
+        ("The class starts at 18:15.", "Enjoy it!", "sorry, 18:45", "yes, I will"),
+        ("Ich zahle 40 Euro im Monat.", "Notiert.", "nicht 40, sondern 45", "dreimal die Woche"),
+        ("La cena es el 12.", "El 12 está lleno, el 13 no.", "pues el 13", "qué pena"),
+        ("会议在9点。", "记下了。", "不是9点，是10点", "谢谢"),
+    ],
+)
+def test_another_value_scores_higher_than_other_words(
+    said: str, reply: str, revises: str, other: str
+) -> None:
+    assert score_of_revision(said, reply, revises) > score_of_revision(said, reply, other)
+
+
+def test_words_of_content_are_no_features() -> None:
+    groups = revision_features("The quixot is at 9.", "Noted, quixot.", "the quixot is at 10")
+
+    assert groups
+    assert not [name for group in groups for name in group if "quixot" in name]
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_any_three_texts_have_a_score(said: str, reply: str, words: str) -> None:
+    assert -inf < score_of_revision(said, reply, words) < inf
