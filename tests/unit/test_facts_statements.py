@@ -189,6 +189,16 @@ async def test_other_words_after_a_reply_leave_the_statement_before_it(
     assert changes.replaced == {}
 
 
+async def test_corrections_of_corrections_quote_only_so_much() -> None:
+    texts = ["Wir zahlen 40 Euro im Monat."]
+    for amount in range(40, 70):
+        texts += ["> Notiert.", f"nicht {amount}, sondern {amount + 1}"]
+
+    lengths = [len(fact.summary) for fact in await facts(*texts)]
+
+    assert 200 < max(lengths) < 350
+
+
 async def test_a_number_that_opens_an_answer_stays_with_what_goes_on_from_it() -> None:
     (fact,) = await facts("> Which version?", "1.7. and python 3.11")
 

@@ -28,6 +28,7 @@ from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Message
 
 _MAX_CHARACTERS = 300
+"""Length of a sentence that is a statement, and of a statement that is quoted with what it quotes."""
 _ASKS = re.compile(r"[?？؟]\s*$")
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
@@ -144,7 +145,7 @@ def _find_revised(
         and source.seq - MAX_BACK <= one.source.seq < reply.message.seq
     ]
     score, best = max(scored, key=itemgetter(0), default=(-inf, None))
-    if best is None or score < 0:
+    if best is None or score < 0 or len(best.summary) > _MAX_CHARACTERS:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 
