@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import cycle, islice, product
+from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from notes_corpus import Sentence
 from train_notes import FOLDS, Corpus, Floats, fold
 
 from remanence.observers.learned import weights as stored
-from remanence.observers.learned.features import QUOTE, UNSPACED, Line, lines, tag
+from remanence.observers.learned.features import UNSPACED, Line, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.statements import (
     CHANGES,
@@ -41,7 +41,7 @@ from remanence.observers.learned.statements import (
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
 FOLLOWING = 2
-"""Turns put after an opening."""
+"""Turns put behind a lead-in."""
 HEADS = (STATED, CHANGES, WISHES)
 BUCKETS = 1 << 18
 C = 2.0
@@ -56,11 +56,12 @@ WEIGHTS = {
     "": 0.6,
 }
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
-FALSE = {STATED: 0.26, CHANGES: 0.2, WISHES: 0.02}
+FALSE = {STATED: 0.28, CHANGES: 0.2, WISHES: 0.02}
 """Share above the cutoff of the look-alikes of the hard register, and of the other statements."""
-SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.26, 0.3)
-_ANOTHERS = frozenset({"quote", "trans", "fiction"})
-_NOT_STATED = _ANOTHERS | {"forget", "world", "advice"}
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.26, 0.28, 0.3)
+ANOTHERS = frozenset({"quote", "trans", "fiction"})
+"""Labels of words that are not the speaker's own."""
+_NOT_STATED = ANOTHERS | {"forget", "world", "advice"}
 _STATED = frozenset({"inst", "pref", "dec", "remember", "rep", "end"})
 _CHANGES = frozenset({"rep", "end", "corr"})
 _WISHES = frozenset({"inst", "pref"})
@@ -97,7 +98,7 @@ def is_statement(sentence: Sentence) -> bool | None:
 
 def examples(units: Corpus) -> list[Example]:
     """The lines of users that are clearly a statement or clearly none, as said and put together."""
-    said, single, alone, openings, lead_ins = (list[Example]() for _ in range(5))
+    said, single, alone, lead_ins = (list[Example]() for _ in range(4))
     for unit in units:
         pairs = list(zip(notes_corpus.lines_of(unit), unit, strict=True))
         own = [
@@ -115,38 +116,17 @@ def examples(units: Corpus) -> list[Example]:
             if line.role == "user"
         ]
         said += own
-        another = {sentence.text: line for line, sentence in pairs if sentence.labels & _ANOTHERS}
         if len(unit) == 1 and unit[0].register not in (notes_corpus.CHANGES, notes_corpus.RULES):
             single += own
-            alone += own if not another else []
-        framing = {line.opening.text for line in another.values() if line.opening}
-        openings += [one for one in own if one.line.text in framing - another.keys()]
-        if len(unit) == 1 and "trans" in unit[0].labels and not QUOTE.search(unit[0].text):
-            openings += own  # "Translate: I moved to Lima." may go on
-        if len(unit) == 1 and another:
-            lead_ins += [one for one in own if _LEAD_IN.match(one.line.text)]
+            if unit[0].labels & ANOTHERS:
+                lead_ins += [one for one in own if _LEAD_IN.match(one.line.text)]
+            else:
+                alone += own
     statements = [one for one in alone if one.is_stated]
-    behind = [*put_after(openings, statements), *put_behind_lead_ins(lead_ins, statements)]
+    behind = put_behind_lead_ins(lead_ins, statements)
     unmeant = [one._replace(is_stated=False) for one in behind]
-    company = put_after(alone, [*alone, *put_behind_prefaces(alone)])
-    found = [*said, *company, *unmeant, *put_behind_prefaces(single), *shorten_to_notes(single)]
+    found = [*said, *unmeant, *put_behind_prefaces(single), *shorten_to_notes(single)]
     return [one for one in found if one.is_stated is not None]
-
-
-def put_after(openings: list[Example], others: list[Example]) -> Iterator[Example]:
-    """Yield others of the same language, two after each opening, as in one message.
-
-    What follows a request to translate is not meant. What follows any other turn is as true as
-    alone: without such examples company would count against a line.
-    """
-    first = _groups(openings)
-    for group, members in _groups(others).items():
-        following = cycle(members)
-        for opening in first[group]:
-            added = [next(following) for _ in range(FOLLOWING)]
-            message = lines([("user", [one.line.text for one in (opening, *added)])])
-            for one, line in zip(added, list(message)[1:], strict=True):
-                yield one._replace(line=line, register="")
 
 
 def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Iterator[Example]:
@@ -164,20 +144,21 @@ def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Itera
 def put_behind_prefaces(others: list[Example]) -> Iterator[Example]:
     """Yield others after words such as "Hello" in their own sentence, as true as before.
 
-    Every second one has a colon behind them in place of a comma.
+    Each has a colon behind those words, and every second one comes with a comma as well.
     """
     known = dict(line.split(": ") for line in PREFACES.read_text("utf-8").splitlines())
     for (language, _), members in _groups(others).items():
-        first, mark, more = re.split("([,،、，] ?)", known[language], maxsplit=1)
-        prefaces = [first, *more.split(mark)]
-        colon = ": " if mark.endswith(" ") else "："
-        ends = product((mark, colon), prefaces)
-        for one, (end, preface) in zip(members, cycle(ends), strict=False):
+        first, comma, more = re.split("([,،、，] ?)", known[language], maxsplit=1)
+        colon = ": " if comma.endswith(" ") else "："
+        prefaces = cycle([first, *more.split(comma)])
+        for number, (one, preface) in enumerate(zip(members, prefaces, strict=False)):
             text = one.line.text
             start = preface.lower() if text[:1].islower() else preface
             if text[1:2].islower():
                 text = text[0].lower() + text[1:]
-            yield one._replace(line=one.line._replace(text=f"{start}{end}{text}"), register="")
+            for mark in (comma, colon)[number % 2 :]:
+                line = one.line._replace(text=f"{start}{mark}{text}")
+                yield one._replace(line=line, register="")
 
 
 def shorten_to_notes(others: list[Example]) -> Iterator[Example]:

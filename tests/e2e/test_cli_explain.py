@@ -113,6 +113,20 @@ def test_explain_shows_why_a_sentence_of_the_user_is_no_fact(cli: Cli, tmp_path:
     assert "cutoff" in printed.stdout
 
 
+def test_explain_shows_whether_the_first_sentence_of_a_message_hands_over_a_text(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "chat.json"
+    said = ("Translate this: I like tea. I live in Rome.", "Hello! I live in Rome.")
+    path.write_text(json.dumps([{"role": "user", "content": text} for text in said]))
+    run = cli("explain", path, "--score", "handover", "--json")
+
+    assert run.returncode == 0, run.stderr
+    request, greeting = json.loads(run.stdout)["sentences"]
+    assert (request["text"], greeting["text"]) == ("Translate this:", "Hello!")
+    assert request["scores"]["handover"] > 0 > greeting["scores"]["handover"]
+
+
 def test_a_score_that_does_not_exist_is_wrong_use_and_the_known_ones_are_named(
     cli: Cli, file: Path
 ) -> None:

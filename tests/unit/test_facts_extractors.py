@@ -126,6 +126,34 @@ async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "to do:\nI have to renew my passport before June.",
+        "update:\nI work at Bosch now.",
+        "hiya! Please always answer in metric units.",
+        "todo: passport. I live in Leeds with two dogs.",
+        "груз: посылка. я не ем рыбу",
+    ],
+)
+async def test_what_a_user_says_behind_a_greeting_or_the_label_of_a_note_is_a_fact(
+    text: str,
+) -> None:
+    assert any(text.endswith(draft.summary) for draft in await extracted(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My boss wrote: I am on leave until the 9th. Never call me at home.",
+        "Imagine: you are a pirate. I have one eye and I live on rum.",
+        "用英语说：你好。我住在北京，我有两只狗。",
+    ],
+)
+async def test_what_follows_a_request_or_an_announcement_of_a_text_is_no_fact(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Hello, I live in Porto.",
         "ok thanks, my daughter is called Ines",
         "Übrigens, ich bin Vegetarierin.",

@@ -102,13 +102,18 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
 
 
-async def test_a_greeting_does_not_say_that_what_follows_is_anothers() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hey. so we finally got the flat!! jo and i are moving end of october",
+        "hiya! Please always answer in metric units.",
+        "to do:\nI have to renew my passport before June.",
+        "coche: un Seat rojo. Nunca conduzco de noche.",
+    ],
+)
+async def test_a_greeting_or_a_label_does_not_say_that_what_follows_is_anothers(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
-        notes = await noted(
-            memory,
-            "hey. so we finally got the flat!! jo and i are moving end of october and i have no idea "
-            "where to start",
-        )
+        notes = await noted(memory, text)
 
     assert not any("“" in note.text for note in notes)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tools import notes_corpus
 
+from remanence.observers.learned.openings import line_of, opening_scorer
 from remanence.observers.learned.statements import statement_scorer
 from remanence.observers.learned.weights import load
 
@@ -47,6 +48,19 @@ def test_the_script_for_statements_computes_the_scores_that_the_package_gives(
 
     scores = np.array([list(scorer.score(one.line).values()) for one in found])
     assert scores == pytest.approx(expected, abs=0.001)
+
+
+def test_the_script_for_openings_computes_the_scores_that_the_package_gives(
+    train_notes: ModuleType,
+) -> None:
+    train_openings = import_module("tools.train_openings")
+    found = train_openings.openings()[:40]
+    scorer = opening_scorer()
+
+    expected = train_notes.predict(scorer.weights, train_openings.Data(found).inputs)
+
+    scores = [list(scorer.score(line_of(one.text)).values()) for one in found]
+    assert np.array(scores) == pytest.approx(expected, abs=0.001)
 
 
 def test_the_weights_have_the_heads_that_the_script_fits(train_notes: ModuleType) -> None:

@@ -9,6 +9,7 @@ from remanence.cli import output
 from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
+from remanence.observers.learned.openings import line_of, opening_scorer
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
 from remanence.observers.learned.statements import after_question, statement_scorer
 from remanence.observers.spoken import spoken_lines
@@ -32,17 +33,23 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Show which sentences of a transcript become notes, and why."""
-    own, heads = statement_scorer().weights.heads, scorer().weights.heads
-    if score is not None and score not in (*heads, *own):
-        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join((*heads, *own))}")
+    scorers = {
+        head: each
+        for each in (scorer(), statement_scorer(), opening_scorer())
+        for head in each.weights.heads
+    }
+    if score is not None and score not in scorers:
+        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(scorers)}")
         return WRONG_USE
     messages = [entry.message for entry in open_transcript(file).entries()]
     if score is None:
         _show_choice(explain(messages, ratio=ratio), as_json=as_json)
         return 0
-    chosen, lines = scorer(), [line for line, _ in spoken_lines(messages)]
-    if score in own:
-        chosen, lines = statement_scorer(), [after_question(n) for n in lines if n.role == "user"]
+    chosen, lines = scorers[score], [line for line, _ in spoken_lines(messages)]
+    if chosen is not scorer():
+        lines = [after_question(line) for line in lines if line.role == "user"]
+    if chosen is opening_scorer():
+        lines = [line_of(line.text) for line in lines if line.opening is None]
     explanations = [chosen.explain(line, head=score, limit=strongest) for line in lines]
     if as_json:
         output.write_json({"sentences": [_score_document(one) for one in explanations]})

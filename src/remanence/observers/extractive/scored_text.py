@@ -17,8 +17,8 @@ from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentences import ITEM, Span, sentences
 from remanence.observers.learned.features import Line, Role
+from remanence.observers.learned.openings import hands_over, head_of
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, statement_scores
 from remanence.types import Message
 
 _COLON = re.compile(r"[:：](?:\s|$)")
@@ -109,19 +109,12 @@ class ScoredText:
     def frame(self, number: int) -> str:
         """Return how the message begins, if it says that a later sentence is not the user's own.
 
-        It does if the sentence is quoted, or a statement alone but none behind that: "I am allergic
-        to nuts." behind "Translate this:". Empty otherwise.
+        It does if the sentence is quoted, or behind "Translate this:". Empty otherwise.
         """
-        if not number:
+        opening = self.text[self.spans[0].start : self.spans[0].end]
+        if not number or not (self.is_quoted(self.spans[number]) or hands_over(opening)):
             return ""
-        first, span = self.spans[0], self.spans[number]
-        opening = Line(self.text[first.start : first.end], "user")
-        if not self.is_quoted(span):
-            alone = Line(self.text[span.start : span.end], "user", self.before)
-            behind = statement_scores(alone._replace(opening=opening))[STATED]
-            if not behind < 0 <= statement_scores(alone)[STATED]:
-                return ""
-        return _COLON.split(opening.text, maxsplit=1)[0]
+        return head_of(opening).rstrip(":：")
 
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))

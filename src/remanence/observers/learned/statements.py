@@ -1,13 +1,12 @@
 """Score of a sentence as something that its user states of themselves and means.
 
-A sentence may be translated, quoted or invented because of the opening of its message, so that this
-score reads that too. The scores for notes do not: there a sentence counts alike anywhere.
+It reads no other sentence of the message: `openings` says whose words those behind the first are.
 """
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 
-from remanence.observers.learned.features import QUESTION, Line, features, symbol_of, tag
+from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import Scorer, Scores
 from remanence.observers.learned.weights import load
@@ -23,22 +22,13 @@ _WORD_PLACES = 4
 
 
 def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
-    """Yield groups of features: the first tokens of a line by place, and its opening."""
+    """Yield a group of features: the first tokens of a line by place."""
     words = [word.lower() for word in WORD.findall(line.text)]
     places = enumerate(tag(line.text, words)[:_PLACES])
     yield (
         *(f"place {number} {symbol_of(*tagged)}" for number, tagged in places),
         *(f"word {number} {word}" for number, word in enumerate(words[:_WORD_PLACES])),
     )
-    if line.opening:
-        yield _opening_features(line.opening)
-
-
-@lru_cache(maxsize=64)
-def _opening_features(line: Line) -> tuple[str, ...]:
-    found = features(line)
-    words = sorted(f"word {word}" for word in found.words)
-    return tuple(f"opening: {name}" for name in (*words, *found.grammar, *found.shape))
 
 
 @cache

@@ -1,0 +1,192 @@
+"""Fit the weights of `remanence.observers.learned.openings` to the openings of messages.
+
+`python tools/train_openings.py` prints how well openings of `data/openings` are told apart by weights
+that were fitted to other kinds of openings, or to other languages; `--apart` fits without
+`LANGUAGES_APART` and measures those and the lines that are set aside; `--write` writes weights that are
+fitted to all but the latter. Needs scikit-learn (the `dev` extra).
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+sys.path.insert(0, str(Path(__file__).parent))
+import notes_corpus
+import train_notes
+from train_statements import ANOTHERS, PREFACES, is_statement
+
+from remanence.observers.learned import weights as stored
+from remanence.observers.learned.openings import FILE, HANDOVER, head_of, line_of
+
+ROOT = Path(__file__).parents[1] / "data" / "openings"
+TARGET = train_notes.TARGET.with_name(FILE)
+EACH_APART = 5
+"""Each line of a file whose number is divided by this is set aside."""
+LANGUAGES_APART = frozenset({"ko", "nl"})
+BUCKETS = 1 << 15
+C = 5.0
+CUTOFF = 0.5
+CUTOFFS = (-0.5, 0.0, 0.5, 1.0, 1.5)
+MESSAGES, PREFACE, TURN = 3.0, 1.0, 0.5
+"""Weights of an opening of `data/openings`, a preface, and an opening of `data/notes`."""
+_LINE = re.compile(r"(own|other) ([+/]) (.+?) \| (.+)")
+_UNSPACED = frozenset({"ja", "zh"})
+"""Languages with no space between sentences."""
+
+Flags = NDArray[np.bool_]
+
+
+class Opening(NamedTuple):
+    """The opening of a message, and whether somebody else's text follows it."""
+
+    language: str
+    number: int
+    hands_over: bool
+    text: str
+    joint: str = ""
+    following: str = ""
+    weight: float = MESSAGES
+
+    @property
+    def is_apart(self) -> bool:
+        return self.weight == MESSAGES and self.number % EACH_APART == 0
+
+    @property
+    def message(self) -> str:
+        return f"{self.text}{self.joint}{self.following}"
+
+
+def openings(root: Path = ROOT) -> list[Opening]:
+    """Read the messages of all languages."""
+    return [
+        parse(path.stem, number, line)
+        for path in sorted(root.glob("*.txt"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+    ]
+
+
+def parse(language: str, number: int, line: str) -> Opening:
+    """Read a message: `own` or `other`, `/` if the rest is on a new line or `+`, and both parts."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise ValueError(f"{language}, line {number}: not `own|other +|/ opening | text`")
+    whose, joint, opening, following = match.groups()
+    space = "" if language in _UNSPACED else " "
+    joint = "\n" if joint == "/" else space
+    return Opening(language, number, whose == "other", opening, joint, following)
+
+
+def more_openings() -> Iterator[Opening]:
+    """Yield the prefaces, and the openings and lead-ins of users in `data/notes`."""
+    for line in PREFACES.read_text("utf-8").splitlines():
+        language, prefaces = line.split(": ")
+        ends = "。：" if language in _UNSPACED else ".:"
+        for number, preface in enumerate(re.split("[,،、，] ?", prefaces)):
+            for end in ends:
+                yield Opening(
+                    language, number, hands_over=False, text=f"{preface}{end}", weight=PREFACE
+                )
+    for unit in train_notes.conversations(held=False):
+        for message in _messages(unit):
+            first, *others = message
+            is_another = bool(first.labels & ANOTHERS)
+            if others and not is_another:
+                hands_over = any(sentence.labels & ANOTHERS for sentence in others)
+            elif (
+                not others and head_of(first.text) != first.text and is_statement(first) is not None
+            ):
+                hands_over = is_another
+            else:
+                continue
+            number = train_notes.fold(unit)
+            yield Opening(first.language, number, hands_over, first.text, weight=TURN)
+
+
+def _messages(unit: Sequence[notes_corpus.Sentence]) -> Iterator[list[notes_corpus.Sentence]]:
+    """Yield the messages of the user, each with its sentences."""
+    message: list[notes_corpus.Sentence] = []
+    for sentence in unit:
+        if sentence.kind in notes_corpus.SPEAKERS and message:
+            yield message
+            message = []
+        if sentence.speaker == "u":
+            message.append(sentence)
+    if message:
+        yield message
+
+
+class Data:
+    """Openings as arrays."""
+
+    def __init__(self, found: Sequence[Opening]) -> None:
+        self.openings = found
+        self.inputs = train_notes.matrix_of((line_of(one.text) for one in found), size=BUCKETS)
+        self.truth = np.array([[one.hands_over] for one in found])
+        self.weights = np.array([[one.weight] for one in found])
+
+    def rows(self, test: Callable[[Opening], bool]) -> Flags:
+        return np.array([test(one) for one in self.openings])
+
+    def fit(self, rows: Flags) -> stored.Weights:
+        """Weights fitted to some of the openings."""
+        weights: stored.Weights = train_notes.fit(
+            self.inputs[rows], self.truth[rows], self.weights[rows], (HANDOVER,), C
+        )
+        return weights
+
+    def cross_validate(self, rows: Flags, key: Callable[[Opening], object]) -> train_notes.Floats:
+        """The score of each of some openings under weights fitted to those with other keys."""
+        keys = np.array([str(key(one)) for one in self.openings])
+        scores = np.zeros(len(keys))
+        for left_out in set(keys[rows]):
+            there = rows & (keys == left_out)
+            weights = self.fit(rows & (keys != left_out))
+            scores[there] = train_notes.predict(weights, self.inputs[there])[:, 0]
+        return scores
+
+    def report(self, name: str, rows: Flags, scores: train_notes.Floats) -> None:
+        """Print by cutoff the shares of openings that are taken to hand over a text."""
+        truth = self.truth[:, 0]
+        area = roc_auc_score(truth[rows], scores[rows])
+        print(f"{name}: {rows.sum()} openings, area under the curve {area:.3f}")
+        for cutoff in CUTOFFS:
+            found, false = ((scores[rows & part] >= cutoff).mean() for part in (truth, ~truth))
+            print(f"  cutoff {cutoff:5.2f}   found {found:.1%}, of the others {false:.1%}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--apart", action="store_true", help="measure what was set aside")
+    parser.add_argument("--write", action="store_true", help="write weights fitted to the rest")
+    options = parser.parse_args()
+    data = Data([*openings(), *more_openings()])
+    of_file = data.rows(lambda one: one.weight == MESSAGES)
+    line_apart = data.rows(lambda one: one.is_apart)
+    language_apart = data.rows(lambda one: one.language in LANGUAGES_APART)
+    known = ~line_apart & ~language_apart
+    by_kind = data.cross_validate(known, lambda one: one.number % EACH_APART)
+    data.report("other kinds", known & of_file, by_kind)
+    data.report("turns of notes", known & data.rows(lambda one: one.weight == TURN), by_kind)
+    by_language = data.cross_validate(known, lambda one: one.language)
+    data.report("other languages", known & of_file, by_language)
+    if options.apart:
+        scores = train_notes.predict(data.fit(known), data.inputs)[:, 0]
+        data.report("lines apart", line_apart & ~language_apart, scores)
+        data.report("languages apart", language_apart & of_file, scores)
+    if options.write:
+        weights = replace(data.fit(~line_apart), cutoffs={HANDOVER: CUTOFF})
+        TARGET.write_bytes(stored.dump(weights))
+        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
