@@ -155,7 +155,7 @@ async def test_a_correction_in_a_few_words_quotes_the_fact_that_it_ends() -> Non
 @pytest.mark.parametrize(
     ("said", "reply", "words"),
     [
-        ("The yoga class starts at 18:15 on Thursdays.", "Enjoy it!", "sorry, 18:45"),
+        ("My yoga class starts at 18:15 on Thursdays.", "Enjoy it!", "sorry, 18:45"),
         ("Mon train pour Dijon part à 7 h 10.", "C'est noté.", "non, à 7 h 40"),
         ("Minha consulta é na quarta às 9h.", "Anotado.", "opa, às 10h"),
         ("Мой поезд в Тверь в 9:40.", "Записал.", "ой, в 10:40"),
