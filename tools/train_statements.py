@@ -146,19 +146,27 @@ def put_behind_prefaces(others: list[Example]) -> Iterator[Example]:
 
     Each has a colon behind those words, and every second one comes with a comma as well.
     """
-    known = dict(line.split(": ") for line in PREFACES.read_text("utf-8").splitlines())
     for (language, _), members in _groups(others).items():
-        first, comma, more = re.split("([,،、，] ?)", known[language], maxsplit=1)
-        colon = ": " if comma.endswith(" ") else "："
-        prefaces = cycle([first, *more.split(comma)])
-        for number, (one, preface) in enumerate(zip(members, prefaces, strict=False)):
-            text = one.line.text
-            start = preface.lower() if text[:1].islower() else preface
-            if text[1:2].islower():
-                text = text[0].lower() + text[1:]
+        words, comma, colon = prefaces(language)
+        for number, (one, preface) in enumerate(zip(members, cycle(words), strict=False)):
             for mark in (comma, colon)[number % 2 :]:
-                line = one.line._replace(text=f"{start}{mark}{text}")
-                yield one._replace(line=line, register="")
+                text = put_behind(preface, mark, one.line.text)
+                yield one._replace(line=one.line._replace(text=text), register="")
+
+
+def prefaces(language: str) -> tuple[list[str], str, str]:
+    """Return words such as "Hello", and the comma and the colon that go behind them."""
+    known = dict(line.split(": ") for line in PREFACES.read_text("utf-8").splitlines())
+    first, comma, more = re.split("([,،、，] ?)", known[language], maxsplit=1)
+    return [first, *more.split(comma)], comma, ": " if comma.endswith(" ") else "："
+
+
+def put_behind(preface: str, mark: str, text: str) -> str:
+    """Return a text behind other words of its sentence."""
+    start = preface.lower() if text[:1].islower() else preface
+    if text[1:2].islower():
+        text = text[0].lower() + text[1:]
+    return f"{start}{mark}{text}"
 
 
 def shorten_to_notes(others: list[Example]) -> Iterator[Example]:

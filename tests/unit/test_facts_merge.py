@@ -143,6 +143,40 @@ def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:
     assert changes(new, known=known("I live in Porto.")).replaced
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Turku and I'm allergic to wasps.", "I moved to Vaasa last month."),
+        ("I live in Turku with my sister Aino, who has asthma.", "I now live in Vaasa."),
+        ("Ich wohne in Bregenz und habe Zöliakie.", "Ich wohne jetzt in Dornbirn."),
+        ("Je vis à Arras, je suis sourde et j'ai deux fils.", "Je vis à Douai maintenant."),
+        ("Vivo en Toledo y mi hija tiene asma.", "Ahora vivo en Cuenca."),
+        ("Я живу в Пскове, у меня астма и двое сыновей.", "Теперь я живу в Твери."),
+        ("私は津に住んでいて、そばアレルギーがあります。", "先月、奈良に引っ越しました。"),
+        ("我住在保定，有哮喘，还有一个儿子。", "我搬到了唐山。"),
+    ],
+)
+def test_a_move_leaves_a_fact_that_says_more_than_the_home(old: str, new: str) -> None:
+    assert not changes(new, known=known(old)).replaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I've been living in a flat in Turku since 2018.", "I moved to Vaasa last month."),
+        ("I live in Turku and I have asthma.", "I live in Vaasa and I have asthma."),
+    ],
+)
+def test_a_move_ends_a_home_alone_and_one_whose_rest_is_said_again(old: str, new: str) -> None:
+    assert changes(new, known=known(old)).replaced
+
+
+def test_a_change_of_one_thing_leaves_a_fact_that_says_another_besides() -> None:
+    held = known("I'm vegetarian and my two kids are called Mia and Leo.")
+
+    assert not changes("I'm not vegetarian anymore, I eat meat again.", known=held).replaced
+
+
 def test_names_in_another_order_say_something_else() -> None:
     merged = changes("Bob lent Ana money", known=known("Ana lent Bob money"))
 

@@ -10,6 +10,7 @@ from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabular
 from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.extractive.sentence_scores import is_dependent
+from remanence.observers.learned.fact import SEVERAL, fact_scores
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import score_of_end
@@ -33,6 +34,8 @@ _FEW_FACTS = 16
 _RISE_PER_DOUBLING = 0.3
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
+_SURELY_SEVERAL = 1.6
+"""Score from which a fact that is not about a home surely says several things."""
 _ALIKE = 0.8
 _MAX_DENIED = 3
 """Words of a thing that a fact denies or affirms, without its numbers."""
@@ -253,12 +256,16 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 
 
 def _contradicts(new: Fact, old: Fact) -> bool:
-    """Return whether a fact denies or corrects what another says, or tells another home of one person."""
+    """Return whether a fact denies or corrects another, or tells another home of one person.
+
+    A fact that says more than a home, such as an allergy, is not ended by another home.
+    """
     mine, theirs = _meaning(new), _meaning(old)
     if is_answer(mine.text):
         return _corrects(new, old)  # The words of a question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     moves = _is_home(new) and _is_home(old) and _differ(mine, theirs)
+    moves = moves and _says_besides(theirs, mine) < 0
     return (denies or moves) and _have_same_subject(new, old)
 
 
@@ -294,13 +301,15 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
     gardens, where one denies another thing than the other affirms, and where the later one alone
-    says little.
+    says little. What surely says several things is not ended, as the later one may end one of them.
     """
     if not _have_same_subject(later, earlier):
         return -inf
+    one, other = _meaning(earlier), _meaning(later)
+    if _says_besides(one, other) >= _SURELY_SEVERAL:
+        return -inf
     if not later.made_by.startswith(STATEMENTS):
         return score_of_saved(earlier.summary, later.summary)
-    one, other = _meaning(earlier), _meaning(later)
     if other.says_little and not one.says_little:
         return -inf
     differs_in_numbers = all(map(str.isdigit, one.words ^ other.words))
@@ -329,6 +338,15 @@ def _share_word(one: _Meaning, other: _Meaning) -> bool:
         for short, long in [sorted((a, b), key=len)]
         if len(short) >= _STEM or a == b
     )
+
+
+def _says_besides(one: _Meaning, other: _Meaning) -> float:
+    """Return how sure it is that a fact says something besides what another one may end.
+
+    One that has another value in one place alone says the rest again.
+    """
+    restates = len(one.bag - other.bag) <= 1 and len(other.bag - one.bag) <= 1
+    return -inf if restates else fact_scores(one.text)[SEVERAL]
 
 
 def _is_home(fact: Fact) -> bool:
