@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates.local_time import to_zone, zone_of_user
 from remanence.facts.merge import SAVED, is_stated_in, is_wish
 from remanence.observers.extractive.sentence_scores import standing_of
+from remanence.observers.learned.fact import KNOW, fact_scores
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
 from remanence.protocols import CountTokens
@@ -69,12 +71,13 @@ def other_facts_text(
 ) -> str:
     """Return the facts of other conversations that fit, wishes first; empty if there are none.
 
-    The order is how sure learned scores are that a fact must never be lost; of equals the one that
-    holds since the latest time is first. Days are in the time zone of the user's newest message.
+    The order is how sure a learned score is that a new conversation should know a fact, such as a
+    name, an allergy or a rule; of equals the one that holds since the latest time is first. Days
+    are in the time zone of the user's newest message.
     """
     here = snapshot.state.ref.id
     others = [fact for fact in facts if not is_own(fact, here)]
-    others.sort(key=_rank, reverse=True)
+    others.sort(key=lambda fact: _rank(fact, fact_scores(fact.summary)[KNOW]), reverse=True)
     heads = _Heads(WISHES, f"{HEADING}\n{PREAMBLE}")
     return _fit_facts(heads, others, _line_of(snapshot), max_tokens, count_text)
 
@@ -84,12 +87,13 @@ def own_facts_text(
 ) -> str:
     """Return what must never be lost of a conversation's own facts and is not in its contexts.
 
-    A fact is in them if the newest messages or a note tell it. The order is that of other facts. The
-    text takes no more room than the notes, or `_MIN_OWN` tokens.
+    A fact is in them if the newest messages or a note tell it. The surest is first. The text takes
+    no more room than the notes, or `_MIN_OWN` tokens.
     """
     here = snapshot.state.ref.id
-    vital = (fact for fact in facts if is_own(fact, here) and _weight(fact) >= 0)
-    missing = _missing(sorted(vital, key=_rank, reverse=True), snapshot)
+    ranked = [(_rank(fact, _standing(fact)), fact) for fact in facts if is_own(fact, here)]
+    ranked.sort(key=itemgetter(0), reverse=True)
+    missing = _missing((fact for (step, _), fact in ranked if step >= 0), snapshot)
     notes = max(_MIN_OWN, sum(segment.tokens for segment in snapshot.segments))
     heads = _Heads(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}")
     return _fit_facts(heads, missing, _line_of(snapshot), min(notes, max_tokens), count_text)
@@ -109,17 +113,18 @@ def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
             yield fact
 
 
-def _rank(fact: Fact) -> tuple[int, datetime]:
-    return _weight(fact), fact.valid_from
+def _standing(fact: Fact) -> float:
+    return standing_of(scorer().score(Line(fact.summary, "user")))
 
 
-def _weight(fact: Fact) -> int:
-    """Return how sure it is that a fact must never be lost, in steps of `_STEP`.
+def _rank(fact: Fact, score: float) -> tuple[int, datetime]:
+    """Return the place of a fact in an order by a score, in steps of `_STEP`, and by its time.
 
     One that was saved is at least at the limit.
     """
-    weight = standing_of(scorer().score(Line(fact.summary, "user")))
-    return math.floor((max(weight, 0.0) if fact.made_by == SAVED else weight) / _STEP)
+    return math.floor(
+        (max(score, 0.0) if fact.made_by == SAVED else score) / _STEP
+    ), fact.valid_from
 
 
 def _line_of(snapshot: Snapshot) -> Callable[[Fact], str]:
