@@ -88,7 +88,7 @@ async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
         await chat.append(Message.user("Hello again."))
         request = (await chat.context(system="You help.")).to_anthropic()
 
-    assert (flight.type, flight.conversation, flight.first_seq) == ("event", "first", 5)
+    assert (flight.type, flight.conversation, flight.first_seq) == ("profile", "first", 5)
     assert "LH 454" in flight.summary
     shown = request["system"][1]["text"]
     assert all(word in shown for word in ("Lisbon", "peanuts", "LH 454", "PostgreSQL"))

@@ -61,20 +61,34 @@ async def extracted(*texts: str) -> tuple[FactDraft, ...]:
         ("저는 서울에 살고 있어요.", "profile", "서울"),
         ("我住在北京，我喜欢喝茶。", "profile", "北京"),
         ("私は京都に住んでいます。", "profile", "京都"),
-        ("My favorite color is blue.", "behavior", "blue"),
-        ("Every morning I run 5 km along the river.", "behavior", "river"),
-        ("I speak fluent Portuguese and German.", "skill", "Portuguese"),
-        ("My flight LH 454 leaves on 2026-05-08 at 13:25.", "event", "LH 454"),
-        ("We decided to use PostgreSQL for the tracker.", "knowledge", "PostgreSQL"),
+        ("I speak fluent Portuguese and German.", "profile", "Portuguese"),
+        ("Je suis épileptique.", "profile", "épileptique"),
+        ("My Dutch is about B1 since the summer.", "profile", "Dutch"),
+        ("I prefer the quiet carriage.", "behavior", "quiet"),
+        ("I'm going to call the dentist on Monday.", "event", "dentist"),
     ],
 )
-async def test_statements_of_several_languages_become_facts_of_a_type(
+async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profile(
     text: str, kind: str, word: str
 ) -> None:
     drafts = await extracted(text)
 
     assert [(draft.type, word in draft.summary) for draft in drafts] == [(kind, True)]
     assert (drafts[0].first_seq, drafts[0].valid_from) == (1, NOW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My left ankle is weak.",
+        "She prefers coffee.",
+        "Mon frère veut toujours la fenêtre.",
+        "Meine Mutter nimmt jeden Morgen Tabletten.",
+        "父はいつも早起きです。",
+    ],
+)
+async def test_a_fact_that_asks_for_nothing_is_no_wish(text: str) -> None:
+    assert [draft.tags for draft in await extracted(text)] in ([()], [])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +251,6 @@ async def test_neither_a_lead_in_nor_the_form_of_a_note_makes_a_fact_of_a_text(t
         "noch etwas: bitte immer mit Quellenangabe antworten",
         "autre point: réponds toujours en phrases courtes",
         "un'altra cosa: scrivimi sempre in forma breve",
-        "outra coisa: nunca me ligue de manhã",
         "kleinigheid: ik krijg liever een sms dan een belletje",
         "ещё одно: всегда отвечай коротко",
         "한 가지 더: 항상 짧게 대답해 줘",
