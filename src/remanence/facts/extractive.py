@@ -43,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}6"
+        return f"{STATEMENTS}7"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)
