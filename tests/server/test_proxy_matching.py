@@ -116,3 +116,14 @@ async def test_a_history_without_its_beginning_stays_with_its_own_answer(memory:
     stored = await ask(Histories(memory), *texts[2:], "No", "When?")
 
     assert stored.conversation.id == answered.conversation.id
+
+
+async def test_an_answer_that_was_continued_is_not_taken_for_the_one_before(memory: Memory) -> None:
+    """Its client went back to the shorter answer, or another one has a copy of it."""
+    histories = Histories(memory)
+    await talk(histories, GATE, "Gate 4.")
+    question = await ask(histories, GATE, "Gate 4.")
+    await histories.absorb(NAME, history(GATE, "Gate 4. Until nine."), question=question)
+    stored = await ask(Histories(memory), GATE, "Gate 4.", "When?")
+
+    assert await texts_of(stored) == [GATE, "Gate 4.", "When?"]

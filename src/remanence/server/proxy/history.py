@@ -440,23 +440,34 @@ def _may_be_edit(stored: Message, *, is_newest: bool) -> bool:
 async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
     """Extend a match by messages that are the same although their client changed them.
 
-    A message that may be an edit counts only if one after it is the same, too.
+    A message that may be an edit counts only if one after it is the same, too. The match ends with
+    a message that was continued on the tape but not in the history.
     """
-    at, changed, end_id, end_seq = match.length, match.changed, match.last_id, match.last_seq
-    tape = match.tape
-    while at < len(messages) and end_id != tape.last_id:
-        if not (page := await _read_joined(tape, end_seq, _PAGE)):
+    end = match
+    while end.length < len(messages) and not end.is_continuable:
+        if not (page := await _read_joined(end.tape, end.last_seq, _PAGE)):
             break
-        for stored in page[: len(messages) - at]:
-            one, at = messages[at], at + 1
+        for stored, one in zip(page, messages[end.length :], strict=False):
+            at = end.length + 1
+            is_unchanged = _is_unchanged(stored, one, end.last_id)
+            if not is_unchanged and (before := await _find_continued(end, stored, one)):
+                return end._replace(length=at, last_seq=before.seq, last_id=before.id or "")
             if not is_same(stored, one):
                 return match
-            is_unchanged = _is_unchanged(stored, one, end_id)
-            changed = changed if is_unchanged else at
-            end_id, end_seq = stored.id or "", stored.seq
+            changed = end.changed if is_unchanged else at
+            end = _Match(end.tape, at, stored.seq, stored.id or "", end.not_on_tape, changed)
             if is_unchanged or not _may_be_edit(stored, is_newest=at == len(messages)):
-                match = match._replace(length=at, last_seq=end_seq, last_id=end_id, changed=changed)
+                match = end
     return match
+
+
+async def _find_continued(end: _Match, stored: Message, resent: Message) -> Message | None:
+    """Find the message after the *end* that is the resent one, and was continued to the stored one."""
+    if not (count := stored.seq - end.last_seq - 1):
+        return None
+    id_ = next(chain([resent], end.last_id))
+    messages = await end.tape.conversation.messages(after=end.last_seq, limit=count)
+    return next((message for message in messages if message.id == id_), None)
 
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:
