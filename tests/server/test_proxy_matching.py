@@ -104,18 +104,23 @@ async def test_an_answer_is_not_taken_for_the_beginning_of_another_one(memory: M
     assert (await texts_of(stored))[1:] == ["No", "When?"]
 
 
-async def test_a_history_without_its_beginning_stays_with_its_own_answer(memory: Memory) -> None:
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("answers", [("No", "Noted."), ("Noted.", "No")])
+async def test_a_history_without_its_beginning_stays_with_its_own_answer(
+    memory: Memory, answers: Sequence[str], *, is_new: bool
+) -> None:
     """Another tape ends alike, but for an answer that its own begins like."""
-    histories = Histories(memory)
+    histories, other = Histories(memory), Histories(memory)
     texts = ("Which pier?", "Pier 3.", GATE, "Gate 4.", f"Sure? {GATE}")
-    questions = [await ask(histories, *texts) for _ in range(2)]
-    answered, _ = [
-        await histories.absorb(NAME, history(*texts, answer), question=question)
-        for question, answer in zip(questions, ("No", "Noted."), strict=True)
-    ]
-    stored = await ask(Histories(memory), *texts[2:], "No", "When?")
+    questions = [await ask(histories, *texts) for _ in answers]
+    await ask(other, *texts[2:])
+    answered = {
+        answer: await histories.absorb(NAME, history(*texts, answer), question=question)
+        for question, answer in zip(questions, answers, strict=True)
+    }
+    stored = await ask(Histories(memory) if is_new else other, *texts[2:], "No", "When?")
 
-    assert stored.conversation.id == answered.conversation.id
+    assert stored.conversation.id == answered["No"].conversation.id
 
 
 async def test_an_answer_that_was_continued_is_not_taken_for_the_one_before(memory: Memory) -> None:

@@ -264,8 +264,7 @@ async def _find_longest(
     longest = max(found, key=lambda match: match.rank, default=None)
     if longest and longest.is_enough(messages):
         return longest
-    beyond = longest.length if longest else 0
-    return await _find_overlap(tapes, messages, beyond=beyond) or longest
+    return await _find_overlap(tapes, messages, longest) or longest
 
 
 async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:
@@ -315,16 +314,16 @@ async def _read_end(branch: Branch) -> _Tape:
 
 
 async def _find_overlap(
-    tapes: Sequence[_Tape], messages: Sequence[Message], *, beyond: int
+    tapes: Sequence[_Tape], messages: Sequence[Message], longest: _Match | None
 ) -> _Match | None:
-    """Match a history that overlaps the end of a tape, for more than its first *beyond* messages.
+    """Match a history that overlaps the end of a tape, if that is better than the *longest* match.
 
     An edited history matches no tape. If the same messages differ from two tapes, the client itself
     keeps changing them, and no more branches are opened.
     """
     found: list[tuple[_Match, bool]] = []
     for match in filter(None, (_overlap(tape, messages) for tape in tapes)):
-        if match.length <= beyond:
+        if longest and (match.length, -match.changed) <= (longest.length, -longest.changed):
             continue
         tape, begin = match.tape, messages[: match.length]
         stored = join(await tape.conversation.messages())
