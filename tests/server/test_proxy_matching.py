@@ -132,3 +132,15 @@ async def test_an_answer_that_was_continued_is_not_taken_for_the_one_before(memo
     stored = await ask(Histories(memory), GATE, "Gate 4.", "When?")
 
     assert await texts_of(stored) == [GATE, "Gate 4.", "When?"]
+
+
+async def test_an_end_with_a_longer_answer_is_not_that_of_a_history_that_goes_on(
+    memory: Memory,
+) -> None:
+    """The tape of the history itself is longer by now, so its end does not show what it shares."""
+    texts = ("Which pier?", "Pier 3.", GATE, "Gate 4.", f"Sure? {GATE}")
+    await talk(Histories(memory), *texts, "Noted.")
+    rest = (*texts[2:], "No", "When?", "At nine.", "Where?")
+    stored = await ask(Histories(memory), *rest)
+
+    assert await texts_of(stored) == [*rest]

@@ -348,7 +348,8 @@ def _overlap(tape: _Tape, messages: Sequence[Message]) -> _Match | None:
         known = [new for old, new in pairs if old.kind != "forgotten"]
         if len(known) < 2 or not _is_evident(known) or not all(is_same(*pair) for pair in pairs):
             continue
-        may_be_edit = _may_be_edit(tape.end[-1], is_newest=length == len(messages))
+        is_older = length == len(messages) - 1  # if more follow, its own tape is longer
+        may_be_edit = _may_be_edit(tape.end[-1], is_older=is_older)
         if not may_be_edit or _is_unchanged(*pairs[-1], tape.id_before_last):
             changed = [at for at, pair in enumerate(pairs, first + 1) if not is_equal(*pair)]
             last = max(changed, default=0)
@@ -426,14 +427,14 @@ def _is_unchanged(stored: Message, resent: Message, previous: str) -> bool:
     return is_equal(stored, resent) or stored.id == next(chain([resent], previous))
 
 
-def _may_be_edit(stored: Message, *, is_newest: bool) -> bool:
+def _may_be_edit(stored: Message, *, is_older: bool) -> bool:
     """Return whether a changed copy of a message may be an edit of it, or another answer.
 
-    Clients shorten old answers and results without an edit, and add to the newest results.
+    Clients shorten older answers and results without an edit, and add to the newest results.
     """
     if stored.kind == "forgotten" or stored.role == "user":
         return True
-    return is_newest and stored.role == "assistant"
+    return stored.role == "assistant" and not is_older
 
 
 async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
@@ -455,7 +456,7 @@ async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
                 return match
             changed = end.changed if is_unchanged else at
             end = _Match(end.tape, at, stored.seq, stored.id or "", end.not_on_tape, changed)
-            if is_unchanged or not _may_be_edit(stored, is_newest=at == len(messages)):
+            if is_unchanged or not _may_be_edit(stored, is_older=at < len(messages)):
                 match = end
     return match
 
