@@ -31,6 +31,9 @@ UNSEEN = {
     "of unseen statements": Path(__file__).with_name("unseen_statements.tsv"),
     "of unseen statements by another hand": Path(__file__).with_name("unseen_statements_2.tsv"),
 }
+EVERYDAY = Path(__file__).with_name("unseen_everyday.tsv")
+"""In the form of `READ`: a fifth of the lines in `data/notes/*/everyday.txt`, alike in all languages,
+and all of Korean and Polish, set aside before any fit by the hand that wrote them."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
@@ -58,7 +61,8 @@ class Statement(NamedTuple):
 
 def measure() -> list[Row]:
     """Shares of the statements that were judged wrongly, each alone in its conversation."""
-    rows = [*_rows(list(_read()), "of a table that was read")]
+    rows = [*_rows(list(_read(READ)), "of a table that was read")]
+    rows += _rows(list(_read(EVERYDAY)), "of unseen everyday messages")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
         rows += [*_rows(unseen, whose), asyncio.run(_dates(unseen, whose))]
@@ -105,8 +109,8 @@ def _rows(statements: list[Statement], whose: str) -> Iterator[Row]:
         )
 
 
-def _read() -> Iterator[Statement]:
-    for line in READ.read_text("utf-8").splitlines():
+def _read(path: Path) -> Iterator[Statement]:
+    for line in path.read_text("utf-8").splitlines():
         wanted, _, text = line.split("\t")
         yield Statement(text, SAID_AT, wanted == "keep")
 

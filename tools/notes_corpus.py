@@ -19,7 +19,11 @@ CHANGES = "changes"
 ANSWERS = "answers"
 RULES = "rules"
 TASKS = "tasks"
-FITTED_REGISTERS = ("memory", "texts", "team", TASKS, "tools", ANSWERS, RULES, LOOK_ALIKES, CHANGES)
+EVERYDAY = "everyday"
+FITTED_REGISTERS = (
+    *("memory", "texts", "team", TASKS, "tools"),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY),
+)
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")

@@ -50,19 +50,22 @@ HARD = "stated"
 WEIGHTS = {
     HARD: 2.0,
     "memory": 2.0,
+    notes_corpus.EVERYDAY: 1.0,
     notes_corpus.CHANGES: 0.0,
     notes_corpus.ANSWERS: 0.5,
     notes_corpus.RULES: 0.5,
     "": 0.6,
 }
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
+ONLY_BARE = (notes_corpus.CHANGES, notes_corpus.RULES, notes_corpus.EVERYDAY)
+"""Registers whose lines are not put behind other words."""
 FALSE = {STATED: 0.28, CHANGES: 0.2, WISHES: 0.02}
 """Share above the cutoff of the look-alikes of the hard register, and of the other statements."""
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.26, 0.28, 0.3)
 ANOTHERS = frozenset({"quote", "trans", "fiction"})
 """Labels of words that are not the speaker's own."""
 _NOT_STATED = ANOTHERS | {"forget", "world", "advice"}
-_STATED = frozenset({"inst", "pref", "dec", "remember", "rep", "end"})
+_STATED = frozenset({"inst", "pref", "con", "dec", "remember", "rep", "end"})
 _CHANGES = frozenset({"rep", "end", "corr"})
 _WISHES = frozenset({"inst", "pref"})
 _LEAD_IN = re.compile(r".{2,60}?(?<!\d)[:：]\s?(?=\w)")
@@ -116,7 +119,7 @@ def examples(units: Corpus) -> list[Example]:
             if line.role == "user"
         ]
         said += own
-        if len(unit) == 1 and unit[0].register not in (notes_corpus.CHANGES, notes_corpus.RULES):
+        if len(unit) == 1 and unit[0].register not in ONLY_BARE:
             single += own
             if unit[0].labels & ANOTHERS:
                 lead_ins += [one for one in own if _LEAD_IN.match(one.line.text)]
