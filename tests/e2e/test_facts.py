@@ -125,7 +125,7 @@ async def test_the_context_window_has_all_three_tiers_in_order() -> None:
     assert sent["messages"][-1]["content"][0]["text"].endswith("Answer 19.")
 
 
-WISH, NO_WISH = "Never book flights before 9 am.", "My flight LH 454 leaves on 2026-05-08."
+WISH, NO_WISH = "Never book flights before 9 am.", "My flights to Lyon are always with Aerel."
 ASKED = "Honour these wishes as far as your other instructions allow"
 
 

@@ -143,7 +143,7 @@ async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
         "to do:\nI have to renew my passport before June.",
         "update:\nI work at Bosch now.",
         "hiya! Please always answer in metric units.",
-        "todo: passport. I live in Leeds with two dogs.",
+        "todo: passport. I live in Leeds and work in York.",
         "груз: посылка. я не ем рыбу",
     ],
 )
@@ -170,7 +170,7 @@ async def test_what_follows_a_request_or_an_announcement_of_a_text_is_no_fact(te
     [
         "Hello, I live in Porto.",
         "ok thanks, my daughter is called Ines",
-        "Übrigens, ich bin Vegetarierin.",
+        "Übrigens, ich wohne in Bremen.",
         "Bonsoir, je travaille dans une librairie.",
         "Hola, soy alérgica a las fresas.",
         "そういえば、私は京都に住んでいます。",
@@ -200,7 +200,7 @@ async def test_a_preface_does_not_make_a_fact(text: str) -> None:
         "noch was: ich bin schwanger, 14. Woche",
         "pour info: ma fille est intolérante au lactose",
         "una cosa: sono intollerante al lattosio",
-        "outra coisa: sou hipertenso",
+        "outra coisa: trabalho em Braga",
         "jeszcze jedno: mam cukrzycę typu 1",
         "и ещё: у меня астма",
         "あと一つ：妊娠五か月です",
@@ -215,7 +215,7 @@ async def test_a_statement_behind_a_lead_in_is_a_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "allergy: walnuts, the dangerous kind",
+        "allergy: penicillin, badly",
         "traitement: Kardégic 75 depuis l'infarctus",
         "allergia: crostacei, quella grave",
         "remédio: losartana 50 toda manhã",

@@ -102,7 +102,7 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
     ("proposal", "answer"),
     [
         ("The bakery closes at 2 pm, so noon would be the latest.", "noon then"),
-        ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann der 10."),
+        ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann am 10."),
         ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "les 50 Go ça ira"),
         ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜で"),
     ],
@@ -115,10 +115,10 @@ async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, a
 
 
 async def test_a_sentence_after_an_answer_that_can_be_read_alone_has_no_question() -> None:
-    first, second = await facts("> How is it going there?", "fine so far. the desk is small, 80 cm")
+    first, second = await facts("> How is it going there?", "good so far. my desk is small, 80 cm")
 
-    assert first.summary == "“How is it going there?” – fine so far."
-    assert second.summary == "the desk is small, 80 cm"
+    assert first.summary == "“How is it going there?” – good so far."
+    assert second.summary == "my desk is small, 80 cm"
 
 
 async def test_a_short_question_is_quoted_without_a_long_sentence_before_it() -> None:
