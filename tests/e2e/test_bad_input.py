@@ -18,7 +18,7 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
     "blank": (Message.assistant("  \n"), r"the assistant message is empty"),
     "unknown role": (
         Message(role="robot", content=(TextPart(text="x"),)),  # type: ignore[arg-type] # the case
-        r"role 'robot' is unknown: use one of \['assistant', 'system', 'tool', 'user'\]",
+        r"role 'robot' is unknown: use one of assistant, system, tool, user",
     ),
     "orphan result": (Message.tool("call-9", "done"), r"call-9.*"),
     "call of the user's": (

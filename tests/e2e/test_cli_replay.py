@@ -125,7 +125,7 @@ def test_a_transcript_with_an_error_at_its_end_writes_nothing(
     assert run.returncode == 1
     assert run.stderr.endswith(
         "remanence: trip.jsonl, line 29: role 'robot' is unknown: use one of "
-        "['assistant', 'system', 'tool', 'user']\n"
+        "assistant, system, tool, user\n"
     )
     assert not tmp_path.joinpath("memory.db").exists()
 
