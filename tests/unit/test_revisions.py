@@ -32,4 +32,17 @@ def test_words_of_content_are_no_features() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_any_three_texts_have_a_score(said: str, reply: str, words: str) -> None:
-    assert -inf < score_of_revision(said, reply, words) < inf
+    assert -inf <= score_of_revision(said, reply, words) < inf
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "words"),
+    [
+        ("The deposit is due on 30 September.", "Chapter 6 by 31 July then.", "And the last thing."),
+        ("Am 9. Mai hat Zosia Kommunion.", "Also am 16. Mai um 10.", "Hör mal, es gibt Neues."),
+        ("8月9日から13日にしたいです。", "往路は8月10日ですね。", "次は宿ですね。"),
+        ("We apply it on Tuesday.", "Aurora would not solve it.", "I agree, Aurora is out."),
+    ],
+)
+def test_words_without_a_value_give_a_statement_no_other(said: str, reply: str, words: str) -> None:
+    assert score_of_revision(said, reply, words) == -inf

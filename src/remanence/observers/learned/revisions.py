@@ -7,6 +7,7 @@ what they share, and by the classes of their function words. No word of content 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from remanence.observers.learned.features import QUESTION, level, symbol_of, tag, word_grams
@@ -38,7 +39,13 @@ class _Text(NamedTuple):
 
 
 def score_of_revision(earlier: str, reply: str, words: str) -> float:
-    """Return how far the score is above its cutoff; *reply* is the end of the message between."""
+    """Return how far the score is above its cutoff; *reply* is the end of the message between.
+
+    Words without a number, weekday or month where the statement has one give it no other value.
+    """
+    said, own = _read(earlier).values, _read(words).values
+    if not any(said[kind] and own[kind] - said[kind] for kind in _KINDS):
+        return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE, REVISES)
 
 
