@@ -18,6 +18,14 @@ BELOW_A_LINE = (
     "Can you sum this up?\n-------- Forwarded message --------\nI live in Turin now. I eat no meat."
 )
 REPLY = "> I moved to Kiel last week.\n> I work as a midwife now.\nShould I congratulate her?"
+SIGNED = (
+    "Look, from the club.\n\nFrom: Berit Dahl\nAbout: spring\n"
+    "Dear members, I live in Narvik now and I am allergic to bees. Warmly, Berit"
+)
+SIGNED_BELOW = (
+    "La mairie m'a répondu :\n\nDe : Odile Ferrand\nObjet : jardin\n\n"
+    "Bonjour, je suis en congé jusqu'en mai et je travaille ensuite à Brest.\nCordialement, O. Ferrand"
+)
 CHAT = 'Look what Ben sent: "I quit my job at the bank. I live in Turin now, and I eat no meat."'
 
 
@@ -35,6 +43,10 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
         (CHAT, ["I quit my job at the bank. I live in Turin now, and I eat no meat."]),
         (FORWARDED, [FORWARDED[FORWARDED.index("Von:") :]]),
         (BELOW_A_LINE, [BELOW_A_LINE[BELOW_A_LINE.index("---") :]]),
+        (SIGNED, [SIGNED[SIGNED.index("From:") :]]),
+        (SIGNED_BELOW, [SIGNED_BELOW[SIGNED_BELOW.index("De :") :]]),
+        ("About us:\nTown: Kiel\nDiet: vegan\nKids: Mia, Leo", []),
+        ("About us:\nTown: Kiel\nDiet: vegan\n\nI work as a nurse, mostly at night", []),
         (REPLY, ["> I moved to Kiel last week.\n> I work as a midwife now."]),
         ("My details:\nName: Vera Holm\nMail: vera@post.example\nTown: Kiel\n\nI eat no meat.", []),
         (
@@ -72,7 +84,9 @@ SPEECH = (
 )
 
 
-@pytest.mark.parametrize("text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, REPLY, SPEECH])
+@pytest.mark.parametrize(
+    "text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, SIGNED, SIGNED_BELOW, REPLY, SPEECH]
+)
 async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         await noted(memory, text)

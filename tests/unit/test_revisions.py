@@ -38,7 +38,11 @@ def test_any_three_texts_have_a_score(said: str, reply: str, words: str) -> None
 @pytest.mark.parametrize(
     ("said", "reply", "words"),
     [
-        ("The deposit is due on 30 September.", "Chapter 6 by 31 July then.", "And the last thing."),
+        (
+            "The deposit is due on 30 September.",
+            "Chapter 6 by 31 July then.",
+            "And the last thing.",
+        ),
         ("Am 9. Mai hat Zosia Kommunion.", "Also am 16. Mai um 10.", "Hör mal, es gibt Neues."),
         ("8月9日から13日にしたいです。", "往路は8月10日ですね。", "次は宿ですね。"),
         ("We apply it on Tuesday.", "Aurora would not solve it.", "I agree, Aurora is out."),

@@ -23,12 +23,15 @@ _SALUTATION_WORDS = 5
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 _MAIL = re.compile(
     r"^[^\S\n]*-{5,}[^-\n]{4,60}-{5,}[^\S\n]*$"
-    r"|(?:^[^\W\d_][^\n:：]{1,20}+[:：][^\S\n]++\S[^\n]*+\n){2,}+(?=[^\S\n]*\n)",
+    r"|(?:^[^\W\d_][^\n:：]{1,20}+[:：][^\S\n]++\S[^\n]*+\n){2,}+(?P<blank>[^\S\n]*\n)?",
     re.MULTILINE,
 )
-"""The line above a forwarded mail, or the fields at its head."""
+"""The line above a forwarded mail, or the fields at its head and the blank line after them."""
 _SENT = re.compile(r"-{5}|<\S+@\S+>|\d:\d\d")
 """What fields have that belong to a mail: an address in angle brackets, or a time of day."""
+_FIELD = re.compile(r"[^\W\d_][^\n:：]{1,20}+[:：]\s")
+_NAME_WORDS = 3
+"""Words of the name that signs a mail."""
 _MARKS_BEHIND = 2
 
 
@@ -54,8 +57,10 @@ def quoted_spans(text: str) -> Iterator[Span]:
         start, end = match.start() + 1, match.end() - 1
         if end - start >= _MIN_QUOTATION:
             yield Span(start, end)
+    is_signed = _is_signed(text)
     for mail in _MAIL.finditer(text):
-        if _SENT.search(mail[0]):
+        is_headed = mail["blank"] is not None or mail[0].lstrip().startswith("-")
+        if is_signed or (is_headed and _SENT.search(mail[0])):
             yield Span(mail.start(), len(text))
             return
     for match in _SALUTATION.finditer(text):
@@ -63,3 +68,12 @@ def quoted_spans(text: str) -> Iterator[Span]:
         if is_salutation and text[: match.start()].strip():
             yield Span(match.end(), len(text))
             return
+
+
+def _is_signed(text: str) -> bool:
+    """Return whether a text ends with a comma and a name, "Kind regards, Ingrid", unlike a field."""
+    last = text.rstrip().rpartition("\n")[2]
+    _, comma, name = last.rpartition(",")
+    words = name.split()
+    is_name = bool(comma) and 0 < len(words) <= _NAME_WORDS and all(w[0].isupper() for w in words)
+    return is_name and not _FIELD.match(last.lstrip())
