@@ -64,7 +64,7 @@ async def extracted(*texts: str) -> tuple[FactDraft, ...]:
         ("I speak fluent Portuguese and German.", "profile", "Portuguese"),
         ("Je suis épileptique.", "profile", "épileptique"),
         ("My Dutch is about B1 since the summer.", "profile", "Dutch"),
-        ("I prefer the quiet carriage.", "behavior", "quiet"),
+        ("I prefer window seats.", "behavior", "window"),
         ("I'm going to call the dentist on Monday.", "event", "dentist"),
     ],
 )
