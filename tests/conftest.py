@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
@@ -21,6 +22,7 @@ from remanence.types import ConversationRef, MemoryState
 settings.register_profile("default", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("long", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
 HOST_FIRST_EVENTS = {"socket.getaddrinfo"}
 ADDRESS_SECOND_EVENTS = {"socket.connect", "socket.sendmsg", "socket.sendto"}
