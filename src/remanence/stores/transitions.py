@@ -1,9 +1,8 @@
 """State transitions of a conversation, the same for every backend.
 
 Pure functions: a backend reads the state under its lock, calls a transition, and writes the result
-with the token sums of its cursors.
-None means that another writer won a race; `StoreError` means a call that no race explains and that
-would violate an invariant.
+with the token sums of its cursors. None means that another writer won a race; `StoreError` means a
+call that no race explains and that would violate an invariant.
 """
 
 from collections import Counter

@@ -21,15 +21,16 @@ _SALUTATION = re.compile(
 """A line of a few words that ends with a comma, unlike those beside it: a letter begins."""
 _SALUTATION_WORDS = 5
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
+_FIELD_NAME = r"[^\W\d_][^\n:：]{1,20}+[:：]"
 _MAIL = re.compile(
     r"^[^\S\n]*-{5,}[^-\n]{4,60}-{5,}[^\S\n]*$"
-    r"|(?:^[^\W\d_][^\n:：]{1,20}+[:：][^\S\n]++\S[^\n]*+\n){2,}+(?P<blank>[^\S\n]*\n)?",
+    rf"|(?:^{_FIELD_NAME}[^\S\n]++\S[^\n]*+\n){{2,}}+(?P<blank>[^\S\n]*\n)?",
     re.MULTILINE,
 )
 """The line above a forwarded mail, or the fields at its head and the blank line after them."""
 _SENT = re.compile(r"-{5}|<\S+@\S+>|\d:\d\d")
 """What fields have that belong to a mail: an address in angle brackets, or a time of day."""
-_FIELD = re.compile(r"[^\W\d_][^\n:：]{1,20}+[:：]\s")
+_FIELD = re.compile(rf"{_FIELD_NAME}\s")
 _NAME_WORDS = 3
 """Words of the name that signs a mail."""
 _MARKS_BEHIND = 2
