@@ -56,7 +56,7 @@ test-postgres: $(STAMP) ## Run the tests on a PostgreSQL server alone, which is 
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "postgres and not slow" $(PYTEST_ARGS)
 
 requirements: $(STAMP) ## Show each requirement with its tests and their result
-	@$(BIN)/python tools/requirements.py $(PYTEST_ARGS)
+	@$(BIN)/python -m tools.requirements $(PYTEST_ARGS)
 
 check: format lint layers types test wheel ## Do everything that CI does
 

@@ -1,8 +1,8 @@
 """Fit the weights of the token estimator to texts with known counts.
 
-    python tools/fit_tokens.py KINDS [MORE ...] --write      fit on everything, write the weights
-    python tools/fit_tokens.py KINDS [MORE ...]              keep documents aside, report the errors on them
-    python tools/fit_tokens.py KINDS [MORE ...] --new-kinds  keep each kind aside in turn, whole
+    python -m tools.fit_tokens KINDS [MORE ...] --write      fit on everything, write the weights
+    python -m tools.fit_tokens KINDS [MORE ...]              keep documents aside, report the errors on them
+    python -m tools.fit_tokens KINDS [MORE ...] --new-kinds  keep each kind aside in turn, whole
 
 A folder holds one `<kind>.jsonl` per kind of text; a line has `text` and its true counts under
 `o200k`, `cl100k`, `claude_3` and `claude_4_7`. Errors are reported for KINDS; MORE steadies the fit and

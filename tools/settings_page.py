@@ -14,7 +14,7 @@ PRESETS = {"lango": Policy.lango(), "zora": Policy.zora(), "brain": Policy.brain
 HEAD = """\
 # Settings
 
-`python tools/settings_page.py` generates this page from the code. `remanence config show` prints the values in use and where each
+`python -m tools.settings_page` generates this page from the code. `remanence config show` prints the values in use and where each
 came from. [The command line](cli.md#remanence-config-show) describes the sources, their formats and their order.
 
 In a file, fields of `Settings` are top-level keys, and fields of the policy are keys of the table `[policy]`. In the environment

@@ -1,15 +1,13 @@
 """Fit the weights of `remanence.observers.learned.fact` to facts of `data/notes` and `data/facts`.
 
-`python tools/train_facts.py` prints by cross-validation over conversations how many of the facts that
+`python -m tools.train_facts` prints by cross-validation over conversations how many of the facts that
 a new conversation should know come first, and which are taken for several or for a wish; `--write`
 writes the weights.
 Needs scikit-learn (the `dev` extra).
 """
 
-import argparse
 import csv
 import hashlib
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,15 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tools import notes_corpus, train_notes, train_statements
+from tools.notes_corpus import Sentence
+from tools.train_notes import FOLDS, Floats
 
-sys.path.insert(0, str(Path(__file__).parent))
-import notes_corpus
-import train_notes
-import train_statements
-from notes_corpus import Sentence
-from train_notes import FOLDS, Floats
-
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.fact import FILE, KNOW, SEVERAL, WISH
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import languages
@@ -222,8 +215,11 @@ def _join(first: str, joint: str, last: str) -> str:
     return f"{first.rstrip('.。!！ …;；،,?')}{joint}{last}"
 
 
-class Data:
+class Data(train_notes.Table):
     """Examples as arrays. What may be known is there twice, as known and as not."""
+
+    heads = HEADS
+    strength = C
 
     def __init__(self, found: Sequence[Example]) -> None:
         twice = [*found, *(one for one in found if one.know is not None)]
@@ -243,21 +239,6 @@ class Data:
                 for one, copy in zip(twice, self.is_copy, strict=True)
             ]
         )
-
-    def fit(self, rows: Flags) -> stored.Weights:
-        """Weights fitted to some of the examples."""
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], HEADS, C
-        )
-        return weights
-
-    def cross_validate(self) -> Floats:
-        """The scores of each example under weights fitted to other conversations."""
-        scores = np.zeros(self.truth.shape)
-        for number in range(FOLDS):
-            there = self.folds == number
-            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])
-        return scores
 
 
 def _parts(one: Example, *, is_copy: bool) -> list[float]:
@@ -288,15 +269,11 @@ def report(data: Data, scores: Floats) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__)
     data = Data(examples())
-    report(data, data.cross_validate())
+    report(data, data.cross_validate(data.folds))
     if options.write:
-        weights = data.fit(np.ones(len(data.truth), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs=CUTOFFS)))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(data.fit(), cutoffs=CUTOFFS))
     return 0
 
 

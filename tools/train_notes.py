@@ -1,6 +1,6 @@
 """Fit the weights of `remanence.observers.learned` to the labelled sentences of `data/notes`.
 
-`python tools/train_notes.py` prints cross-validated figures over conversations, `--by-register` over
+`python -m tools.train_notes` prints cross-validated figures over conversations, `--by-register` over
 registers left out whole, which imitates a register that was never seen. `--write` writes the weights,
 and `--final` prints their figures on what is set aside, which chooses nothing. Needs scikit-learn
 (the `dev` extra). The same data and versions give the same weights.
@@ -21,10 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve
-
-sys.path.insert(0, str(Path(__file__).parent))
-import notes_corpus
-import notes_figures
+from tools import notes_corpus, notes_figures
 
 from remanence.observers.extractive.sentence_scores import TAGS
 from remanence.observers.learned import weights as stored
@@ -205,6 +202,57 @@ def predict(weights: stored.Weights, inputs: Matrix) -> Floats:
     return scores
 
 
+class Table:
+    """Rows of features, each with its truth and its weight for every head."""
+
+    heads: tuple[str, ...] = tuple(HEADS)
+    strength = C
+    inputs: Matrix
+    truth: Flags
+    weights: Floats
+
+    def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
+        """Weights fitted to some of the rows."""
+        return fit(
+            self.inputs[rows], self.truth[rows], self.weights[rows], self.heads, self.strength
+        )
+
+    def cross_validate(self, keys: Iterable[object]) -> Floats:
+        """Scores of each row, a column per head, under weights fitted to rows with other keys."""
+        names = np.array([str(key) for key in keys])
+        scores = np.zeros(self.truth.shape)
+        for left_out in sorted(set(names)):
+            there = names == left_out
+            scores[there] = predict(self.fit(~there), self.inputs[there])
+            print(f"fitted without {left_out}", file=sys.stderr)
+        return scores
+
+
+class Sentences(Table):
+    """The sentences of conversations."""
+
+    def __init__(self, units: Corpus) -> None:
+        self.units = units
+        self.inputs = matrix_of(lines_of(units))
+        self.truth = truth_of(units)
+        self.weights = weights_of(units)
+
+
+def options_of(description: str | None, **flags: str) -> argparse.Namespace:
+    """Read the flags of a script, which has `--write` beside those that are given."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
+    for name, help_text in flags.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, action="store_true", help=help_text)
+    return parser.parse_args()
+
+
+def write(path: Path, weights: stored.Weights) -> None:
+    path.write_bytes(stored.dump(weights))
+    print(f"{path.name}: {path.stat().st_size:,} bytes")
+
+
 def fold(unit: Sequence[notes_corpus.Sentence]) -> int:
     name = f"outer {notes_corpus.unit(unit[0])}"
     return hashlib.sha256(name.encode()).digest()[0] % FOLDS
@@ -215,21 +263,6 @@ def scores_of(weights: stored.Weights, units: Corpus) -> Floats:
     scorer = Scorer(weights)
     scores = [scorer.score(line) for line in lines_of(units)]
     return np.array([[score[head] for head in HEADS] for score in scores])
-
-
-def cross_validate(
-    units: Corpus, inputs: Matrix, key: Callable[[list[notes_corpus.Sentence]], object]
-) -> Floats:
-    """Scores of each unit under weights fitted to units with another key."""
-    truth, weights = truth_of(units), weights_of(units)
-    keys = np.repeat([str(key(unit)) for unit in units], list(map(len, units)))
-    scores = np.zeros(truth.shape)
-    for left_out in sorted(set(keys)):
-        rest = keys != left_out
-        fitted = fit(inputs[rest], truth[rest], weights[rest])
-        scores[~rest] = predict(fitted, inputs[~rest])
-        print(f"fitted without {left_out}", file=sys.stderr)
-    return scores
 
 
 def cutoffs(
@@ -289,30 +322,27 @@ def report_set_aside(weights: stored.Weights) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--by-register", action="store_true", help="leave out a register at a time")
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    parser.add_argument("--final", action="store_true", help="only measure what is set aside")
-    options = parser.parse_args()
+    options = options_of(
+        __doc__,
+        by_register="leave out a register at a time",
+        final="only measure what is set aside",
+    )
     if options.final:
         report_set_aside(stored.load())
         return 0
     units = [u for u in conversations(held=False) if u[0].register not in APART]
-    inputs = matrix_of(lines_of(units))
-    scores = cross_validate(
-        units, inputs, (lambda unit: unit[0].register) if options.by_register else fold
-    )
-    truth = truth_of(units)
+    table = Sentences(units)
+    keys = [unit[0].register if options.by_register else fold(unit) for unit in units]
+    scores = table.cross_validate(np.repeat(keys, list(map(len, units))))
+    truth = table.truth
     later = is_later(units)
-    known = weights_of(units) > 0
+    known = table.weights > 0
     balanced, strict = cutoffs(known[~later], truth[~later], scores[~later])
     for title, rows in (("conversations", ~later), ("later registers", later)):
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
         print_tags(units, rows, scores, strict)
     if options.write:
-        weights = replace(fit(inputs, truth, weights_of(units)), cutoffs=balanced, strict=strict)
-        TARGET.write_bytes(stored.dump(weights))
-        print(f"\n{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        write(TARGET, replace(table.fit(), cutoffs=balanced, strict=strict))
     return 0
 
 

@@ -1,29 +1,24 @@
 """Fit the weights of `remanence.observers.learned.openings` to the openings of messages.
 
-`python tools/train_openings.py` prints how well openings of `data/openings` are told apart by weights
+`python -m tools.train_openings` prints how well openings of `data/openings` are told apart by weights
 that were fitted to other kinds of openings, or to other languages; `--apart` fits without
 `LANGUAGES_APART` and measures those and the lines that are set aside; `--write` writes weights that are
 fitted to all but the latter. Needs scikit-learn (the `dev` extra).
 """
 
-import argparse
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
+from tools import notes_corpus, train_notes
+from tools.train_statements import ANOTHERS, PREFACES, is_statement
 
-sys.path.insert(0, str(Path(__file__).parent))
-import notes_corpus
-import train_notes
-from train_statements import ANOTHERS, PREFACES, is_statement
-
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.openings import FILE, HANDOVER, head_of, line_of
 
 ROOT = Path(__file__).parents[1] / "data" / "openings"
@@ -123,8 +118,11 @@ def _messages(unit: Sequence[notes_corpus.Sentence]) -> Iterator[list[notes_corp
         yield message
 
 
-class Data:
+class Data(train_notes.Table):
     """Openings as arrays."""
+
+    heads = (HANDOVER,)
+    strength = C
 
     def __init__(self, found: Sequence[Opening]) -> None:
         self.openings = found
@@ -134,23 +132,6 @@ class Data:
 
     def rows(self, test: Callable[[Opening], bool]) -> Flags:
         return np.array([test(one) for one in self.openings])
-
-    def fit(self, rows: Flags) -> stored.Weights:
-        """Weights fitted to some of the openings."""
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], (HANDOVER,), C
-        )
-        return weights
-
-    def cross_validate(self, rows: Flags, key: Callable[[Opening], object]) -> train_notes.Floats:
-        """The score of each of some openings under weights fitted to those with other keys."""
-        keys = np.array([str(key(one)) for one in self.openings])
-        scores = np.zeros(len(keys))
-        for left_out in set(keys[rows]):
-            there = rows & (keys == left_out)
-            weights = self.fit(rows & (keys != left_out))
-            scores[there] = train_notes.predict(weights, self.inputs[there])[:, 0]
-        return scores
 
     def report(self, name: str, rows: Flags, scores: train_notes.Floats) -> None:
         """Print by cutoff the shares of openings that are taken to hand over a text."""
@@ -163,28 +144,24 @@ class Data:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--apart", action="store_true", help="measure what was set aside")
-    parser.add_argument("--write", action="store_true", help="write weights fitted to the rest")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__, apart="measure what was set aside")
     data = Data([*openings(), *more_openings()])
-    of_file = data.rows(lambda one: one.weight == MESSAGES)
     line_apart = data.rows(lambda one: one.is_apart)
     language_apart = data.rows(lambda one: one.language in LANGUAGES_APART)
-    known = ~line_apart & ~language_apart
-    by_kind = data.cross_validate(known, lambda one: one.number % EACH_APART)
-    data.report("other kinds", known & of_file, by_kind)
-    data.report("turns of notes", known & data.rows(lambda one: one.weight == TURN), by_kind)
-    by_language = data.cross_validate(known, lambda one: one.language)
-    data.report("other languages", known & of_file, by_language)
+    known = Data(list(compress(data.openings, ~line_apart & ~language_apart)))
+    of_file = known.rows(lambda one: one.weight == MESSAGES)
+    by_kind = known.cross_validate(one.number % EACH_APART for one in known.openings)[:, 0]
+    known.report("other kinds", of_file, by_kind)
+    known.report("turns of notes", known.rows(lambda one: one.weight == TURN), by_kind)
+    by_language = known.cross_validate(one.language for one in known.openings)[:, 0]
+    known.report("other languages", of_file, by_language)
     if options.apart:
-        scores = train_notes.predict(data.fit(known), data.inputs)[:, 0]
+        scores = train_notes.predict(known.fit(), data.inputs)[:, 0]
         data.report("lines apart", line_apart & ~language_apart, scores)
+        of_file = data.rows(lambda one: one.weight == MESSAGES)
         data.report("languages apart", language_apart & of_file, scores)
     if options.write:
-        weights = replace(data.fit(~line_apart), cutoffs={HANDOVER: CUTOFF})
-        TARGET.write_bytes(stored.dump(weights))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(data.fit(~line_apart), cutoffs={HANDOVER: CUTOFF}))
     return 0
 
 

@@ -1,13 +1,11 @@
 """Fit the weights of `remanence.observers.learned.pairs` to the statements of `data/facts`.
 
-`python tools/train_pairs.py` prints by cross-validation over languages how many of the statements
+`python -m tools.train_pairs` prints by cross-validation over languages how many of the statements
 that a later one ends are found, and what else would be ended, by cutoff; `--write` writes the
 weights with the cutoff `CUTOFF`. Needs scikit-learn (the `dev` extra).
 """
 
-import argparse
 import csv
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,12 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).parent))
-import train_notes
+from tools import train_notes
 
 from remanence.dates import resolve_dates
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.pairs import ENDS, FILE, pair_features
 
 ROOT = Path(__file__).parents[1] / "data" / "facts"
@@ -81,8 +76,11 @@ def _pairs_of_life(language: str, life: list[dict[str, str]]) -> Iterator[Pair]:
         said[row["number"]] = text
 
 
-class Data:
+class Data(train_notes.Table):
     """Pairs as arrays; those that share no part of a word are left out, as they have no score."""
+
+    heads = (ENDS,)
+    strength = C
 
     def __init__(self, found: list[Pair]) -> None:
         groups = [pair_features(pair.earlier, pair.later) for pair in found]
@@ -92,23 +90,6 @@ class Data:
         self.truth = np.array([[pair.relation == "ends"] for pair in self.pairs])
         self.is_life = np.array([pair.is_life for pair in self.pairs])
         self.weights = np.where(self.is_life, 1.0, WEIGHT_OF_PAIRS)[:, np.newaxis]
-
-    def fit(self, rows: NDArray[np.bool_]) -> stored.Weights:
-        """Weights fitted to some of the pairs."""
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], (ENDS,), C
-        )
-        return weights
-
-    def cross_validate(self) -> NDArray[np.float64]:
-        """The score of each pair under weights fitted to the pairs of other languages."""
-        names = sorted({pair.language for pair in self.pairs})
-        folds = np.array([names.index(pair.language) % FOLDS for pair in self.pairs])
-        scores = np.zeros(len(folds))
-        for number in range(FOLDS):
-            there = folds == number
-            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])[:, 0]
-        return scores
 
 
 def report(data: Data, scores: NDArray[np.float64]) -> None:
@@ -135,15 +116,13 @@ def report(data: Data, scores: NDArray[np.float64]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__)
     data = Data(pairs())
-    report(data, data.cross_validate())
+    names = sorted({pair.language for pair in data.pairs})
+    folds = [names.index(pair.language) % FOLDS for pair in data.pairs]
+    report(data, data.cross_validate(folds)[:, 0])
     if options.write:
-        weights = data.fit(np.ones(len(data.pairs), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs={ENDS: CUTOFF})))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(data.fit(), cutoffs={ENDS: CUTOFF}))
     return 0
 
 

@@ -1,13 +1,11 @@
 """Fit the weights of `remanence.observers.learned.revisions` to the exchanges of `data/facts`.
 
-`python tools/train_revisions.py` prints by cross-validation how many of the revised statements are
+`python -m tools.train_revisions` prints by cross-validation how many of the revised statements are
 found, by the share of the replies of users in `data/notes` that would revise one although they are
 labelled as no change; `--write` writes the weights with the cutoff at the share `FALSE`. Needs
 scikit-learn (the `dev` extra).
 """
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -15,16 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-import notes_corpus
-import train_notes
-from notes_corpus import Sentence
-from train_notes import FOLDS, Corpus, Flags, Floats, fold
-from train_statements import cutoff, is_statement
+from tools import notes_corpus, train_notes
+from tools.notes_corpus import Sentence
+from tools.train_notes import FOLDS, Corpus, Floats, fold
+from tools.train_statements import cutoff, is_statement
 
 from remanence.observers.extractive.passage import ASKS
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.revisions import FILE, MAX_BACK, REVISES, revision_features
 
@@ -88,32 +82,20 @@ def exchanges_of_notes(units: Corpus) -> Iterator[list[Exchange]]:
             said += [(number, line.text) for line, sentence in own if is_statement(sentence)]
 
 
-class Data:
+class Data(train_notes.Table):
     """Exchanges as arrays: the written ones, and those of the notes corpus by their reply."""
+
+    heads = (REVISES,)
+    strength = C
 
     def __init__(self, written: Sequence[Exchange], replies: Sequence[Sequence[Exchange]]) -> None:
         found = [*written, *chain.from_iterable(replies)]
         self.inputs = train_notes.matrix((revision_features(*one[:3]) for one in found), BUCKETS)
         self.truth = np.array([[one.revises] for one in found])
+        self.weights = np.ones_like(self.truth, dtype=float)
         self.folds = np.array([one.fold for one in found])
         self.written = len(written)
         self.starts = np.cumsum([self.written, *map(len, replies)])[:-1]
-
-    def fit(self, rows: Flags) -> stored.Weights:
-        """Weights fitted to some of the exchanges."""
-        truth = self.truth[rows]
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], truth, np.ones(truth.shape), (REVISES,), C
-        )
-        return weights
-
-    def cross_validate(self) -> Floats:
-        """The score of each exchange under weights fitted to those of other folds."""
-        scores = np.zeros(len(self.folds))
-        for number in range(FOLDS):
-            there = self.folds == number
-            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])[:, 0]
-        return scores
 
 
 def report(data: Data, scores: Floats) -> float:
@@ -132,16 +114,12 @@ def report(data: Data, scores: Floats) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__)
     replies = exchanges_of_notes(train_notes.conversations(held=False))
     data = Data(list(exchanges()), [one for one in replies if one])
-    least = report(data, data.cross_validate())
+    least = report(data, data.cross_validate(data.folds)[:, 0])
     if options.write:
-        weights = data.fit(np.ones(len(data.truth), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs={REVISES: least})))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(data.fit(), cutoffs={REVISES: least}))
     return 0
 
 

@@ -1,15 +1,13 @@
 """Fit the weights of `remanence.observers.learned.saved` to the saved facts of `data/facts`.
 
-`python tools/train_saved.py` prints, by cutoff, how many of the replaced facts would end and how many
+`python -m tools.train_saved` prints, by cutoff, how many of the replaced facts would end and how many
 of the others: by cross-validation over wordings, languages and slots, and beside facts of other slots.
 `--apart` fits without `LANGUAGES_APART` and `SLOTS_APART` and measures those; `--write` writes the
 weights with the cutoff `CUTOFF`. Needs scikit-learn (the `dev` extra).
 """
 
-import argparse
 import random
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,11 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tools import train_notes
 
-sys.path.insert(0, str(Path(__file__).parent))
-import train_notes
-
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.pairs import ENDS
 from remanence.observers.learned.saved import FILE, saved_features
 
@@ -93,8 +88,11 @@ def with_name(pair: SavedPair) -> SavedPair:
     return pair._replace(earlier=earlier, later=later)
 
 
-class Data:
+class Data(train_notes.Table):
     """Pairs as arrays, then those that were made of them; what shares no part of a word is left out."""
+
+    heads = (ENDS,)
+    strength = C
 
     def __init__(self, found: Sequence[SavedPair]) -> None:
         others, written = list(pairs_of_slots(found)), set(map(id, found))
@@ -108,24 +106,6 @@ class Data:
         self.weights = np.ones_like(self.truth, dtype=float)
         self.is_written = np.array([copy is pair and id(pair) in written for copy, pair in kept])
         self.missed = sum(p.ends for p in found) - (self.truth[:, 0] & self.is_written).sum()
-
-    def fit(self, rows: NDArray[np.bool_]) -> stored.Weights:
-        """Weights fitted to some of the pairs."""
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], (ENDS,), C
-        )
-        return weights
-
-    def cross_validate(self, key: Callable[[SavedPair], str]) -> NDArray[np.float64]:
-        """The score of each pair under weights fitted to pairs with other keys."""
-        folds = np.array([zlib.crc32(key(pair).encode()) % FOLDS for pair in self.pairs])
-        scores = np.zeros(len(folds))
-        for number in range(FOLDS):
-            there = folds == number
-            if there.any():
-                weights = self.fit(~there)
-                scores[there] = train_notes.predict(weights, self.inputs[there])[:, 0]
-        return scores
 
     def report(self, name: str, scores: NDArray[np.float64]) -> None:
         """Print the shares of the pairs that end, by cutoff."""
@@ -147,20 +127,19 @@ def _is_apart(pair: SavedPair) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--apart", action="store_true", help="measure what was set aside")
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__, apart="measure what was set aside")
     found = saved_pairs()
     known = Data([pair for pair in found if not _is_apart(pair)])
-    for name, key in (
-        ("wordings", lambda pair: pair.language + pair.later),
-        ("languages", lambda pair: pair.language),
-        ("slots", lambda pair: pair.slot),
-    ):
-        known.report(name, known.cross_validate(key))
+    keys: dict[str, Callable[[SavedPair], str]] = {
+        "wordings": lambda pair: pair.language + pair.later,
+        "languages": lambda pair: pair.language,
+        "slots": lambda pair: pair.slot,
+    }
+    for name, key in keys.items():
+        folds = [zlib.crc32(key(pair).encode()) % FOLDS for pair in known.pairs]
+        known.report(name, known.cross_validate(folds)[:, 0])
     if options.apart:
-        weights = known.fit(np.ones(len(known.pairs), dtype=np.bool_))
+        weights = known.fit()
         for name, apart in (
             ("languages apart", [p for p in found if p.language in LANGUAGES_APART]),
             ("slots apart", [p for p in found if p.slot in SLOTS_APART]),
@@ -168,10 +147,7 @@ def main() -> int:
             data = Data(apart)
             data.report(name, train_notes.predict(weights, data.inputs)[:, 0])
     if options.write:
-        data = Data(found)
-        weights = data.fit(np.ones(len(data.pairs), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs={ENDS: CUTOFF})))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(Data(found).fit(), cutoffs={ENDS: CUTOFF}))
     return 0
 
 

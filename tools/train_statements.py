@@ -1,33 +1,26 @@
 """Fit the weights of `remanence.observers.learned.statements` to the user's lines of `data/notes`.
 
-`python tools/train_statements.py` prints by cross-validation how much of what users state is kept,
+`python -m tools.train_statements` prints by cross-validation how much of what users state is kept,
 by the share of look-alikes that are kept too, and how many changes are found, by the share of other
 statements that are taken for one; `--write` writes the weights with the cutoffs at the shares of
 `FALSE`. Needs scikit-learn (the `dev` extra).
 """
 
-import argparse
 import hashlib
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
+from tools import notes_corpus, train_notes
+from tools.notes_corpus import Sentence
+from tools.train_notes import Corpus, Floats, fold
 
-sys.path.insert(0, str(Path(__file__).parent))
-import notes_corpus
-import train_notes
-from notes_corpus import Sentence
-from train_notes import FOLDS, Corpus, Floats, fold
-
-from remanence.observers.learned import weights as stored
 from remanence.observers.learned.features import UNSPACED, Line, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.statements import (
@@ -196,8 +189,11 @@ def _groups(found: list[Example]) -> dict[tuple[str, int], list[Example]]:
     return groups
 
 
-class Data:
+class Data(train_notes.Table):
     """Examples as arrays."""
+
+    heads = HEADS
+    strength = C
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
@@ -208,21 +204,6 @@ class Data:
         # Changes and wishes are told from other statements alone.
         stated = self.truth[:, 0]
         self.weights = np.stack([weights, stated, stated], axis=1)
-
-    def fit(self, rows: Flags) -> stored.Weights:
-        """Weights fitted to some of the examples."""
-        weights: stored.Weights = train_notes.fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], HEADS, C
-        )
-        return weights
-
-    def cross_validate(self) -> Floats:
-        """The scores of each example under weights fitted to other conversations."""
-        scores = np.zeros(self.truth.shape)
-        for number in range(FOLDS):
-            there = self.folds == number
-            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])
-        return scores
 
 
 def report(data: Data, scores: Floats) -> dict[str, float]:
@@ -259,15 +240,11 @@ def print_shares(scores: Floats, truth: Flags, kinds: dict[str, Flags]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    options = parser.parse_args()
+    options = train_notes.options_of(__doc__)
     data = Data(examples(train_notes.conversations(held=False)))
-    cutoffs = report(data, data.cross_validate())
+    cutoffs = report(data, data.cross_validate(data.folds))
     if options.write:
-        weights = data.fit(np.ones(len(data.truth), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs=cutoffs)))
-        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        train_notes.write(TARGET, replace(data.fit(), cutoffs=cutoffs))
     return 0
 
 

@@ -55,7 +55,7 @@ def test_the_page_of_settings_is_what_the_code_says() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "settings_page.py"))
 
     assert tool["PAGE"].read_text(encoding="utf-8") == tool["page"](), (
-        "write it anew: python tools/settings_page.py"
+        "write it anew: python -m tools.settings_page"
     )
 
 
