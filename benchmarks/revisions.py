@@ -20,6 +20,7 @@ from remanence.testing import FixedClock
 from remanence.types import ConversationRef, Owner
 
 UNSEEN = Path(__file__).with_name("unseen_revisions.txt")
+HASTY = Path(__file__).with_name("unseen_revisions_hasty.txt")
 _AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 
 
@@ -35,17 +36,28 @@ class Outcome(NamedTuple):
 
 def measure() -> list[Row]:
     """Shares of the exchanges that make facts, and of the statements that these end."""
-    found = [asyncio.run(_outcome(line)) for line in UNSEEN.read_text("utf-8").splitlines()]
-    revised = [text in one.ended for one in found for text in one.revised]
-    others = [text in one.ended for one in found for text in one.stated - one.revised]
+    found, hasty = _outcomes(UNSEEN), _outcomes(HASTY)
     return [
-        _row("statements that end, as words after a reply revise them", revised),
-        _row("other statements before a reply that end", others, target=0.0),
+        *_ended(found, ""),
+        *_ended(hasty, ", typed in haste"),
         _row("answers, acceptances and revisions kept", [o.made for o in found if o.makes_fact]),
         _row(
             "other words after a reply that become facts",
             [o.made for o in found if not o.makes_fact],
         ),
+    ]
+
+
+def _outcomes(path: Path) -> list[Outcome]:
+    return [asyncio.run(_outcome(line)) for line in path.read_text("utf-8").splitlines()]
+
+
+def _ended(found: Sequence[Outcome], how: str) -> list[Row]:
+    revised = [text in one.ended for one in found for text in one.revised]
+    others = [text in one.ended for one in found for text in one.stated - one.revised]
+    return [
+        _row(f"statements that end, as words after a reply revise them{how}", revised),
+        _row(f"other statements before a reply that end{how}", others, target=0.0),
     ]
 
 

@@ -34,6 +34,9 @@ UNSEEN = {
 EVERYDAY = Path(__file__).with_name("unseen_everyday.tsv")
 """In the form of `READ`: a fifth of the lines in `data/notes/*/everyday.txt`, alike in all languages,
 and all of Korean and Polish, set aside before any fit by the hand that wrote them."""
+HASTY = Path(__file__).with_name("unseen_hasty.tsv")
+"""In the form of `READ`: what people type in haste, alone, by the three hands of
+`data/notes/*/hasty.txt`, set aside before any fit; Korean and Polish have no such talks to fit."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
@@ -63,6 +66,7 @@ def measure() -> list[Row]:
     """Shares of the statements that were judged wrongly, each alone in its conversation."""
     rows = [*_rows(list(_read(READ)), "of a table that was read")]
     rows += _rows(list(_read(EVERYDAY)), "of unseen everyday messages")
+    rows += _rows(list(_read(HASTY)), "of unseen messages typed in haste")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
         rows += [*_rows(unseen, whose), asyncio.run(_dates(unseen, whose))]

@@ -20,9 +20,10 @@ ANSWERS = "answers"
 RULES = "rules"
 TASKS = "tasks"
 EVERYDAY = "everyday"
+HASTY = "hasty"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
-    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
