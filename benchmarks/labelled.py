@@ -36,8 +36,8 @@ from remanence.protocols import ObserveRequest
 from remanence.tokens import counter_for
 from remanence.types import ConversationRef
 
-LATER = "plans"
-"""The register that was written last, of the densest conversations."""
+KINDS = {"short, dense conversations": "plans", "conversations typed in haste": notes_corpus.HASTY}
+"""Registers that are measured apart."""
 MIN_SENTENCES = 15
 KEPT_SHARE = 0.6
 """Share of the characters of a sentence that notes have to have."""
@@ -61,8 +61,9 @@ def measure() -> list[Row]:
     """Shares for the conversations of both times, and what the labels themselves would keep."""
     by_fold, known = cross_validated()
     rows = []
-    for name, later in (("conversations", False), ("short, dense conversations", True)):
-        units = [unit for unit in known if (unit[0].register == LATER) == later]
+    others = {unit[0].register for unit in known} - set(KINDS.values())
+    for name, registers in {"conversations": others, **{n: {r} for n, r in KINDS.items()}}.items():
+        units = [unit for unit in known if unit[0].register in registers]
         kept = _figures(units, by_fold)
         with _chosen_by_labels(units):
             best = _figures(units, by_fold)

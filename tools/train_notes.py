@@ -154,6 +154,7 @@ def weights_of(units: Corpus) -> Floats:
         weights[registers == register] = weight
     for head in ("worth", "vital", "lasting"):
         weights[later, list(HEADS).index(head)] *= LATER
+    weights[registers == notes_corpus.HASTY, list(HEADS).index("personal")] = 0
     unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
     weights[unmarked, list(HEADS).index("dependent")] = 0
     speakers = np.array([sentence.speaker for unit in units for sentence in unit])

@@ -18,13 +18,13 @@ from remanence.observers.extractive.dependence import (
     says_little,
 )
 from remanence.observers.extractive.passage import Quotation
-from remanence.observers.extractive.sentence_scores import is_filler, is_standing
+from remanence.observers.extractive.sentence_scores import is_dependent, is_filler, is_standing
 from remanence.observers.extractive.sentences import Span
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, statement_scores
+from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Message
 
@@ -119,7 +119,8 @@ def _statements_of(
     opens, is_answered = True, False
     for span, lines, scores in _passages(said):
         first, text = lines[0], said.text[span.start : span.end]
-        stands_alone = is_standing(first.text, scores)
+        is_certain = is_standing(first.text, scores) and not is_dependent(scores)
+        stands_alone = is_certain or statement_scores(first)[WISHES] >= 0
         lacks = not stands_alone and says_little(first.text, scores)
         is_unclear = lacks and is_fragment(first.text, scores)
         revised: tuple[Quotation, ...] = ()

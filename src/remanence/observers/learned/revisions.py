@@ -10,7 +10,14 @@ from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from remanence.observers.learned.features import QUESTION, level, symbol_of, tag, word_grams
+from remanence.observers.learned.features import (
+    QUESTION,
+    UNSPACED,
+    level,
+    symbol_of,
+    tag,
+    word_grams,
+)
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.pairs import Groups, score_of_groups
 
@@ -23,7 +30,8 @@ MAX_BACK = 8
 
 _KINDS = ("number", "weekday", "month")
 _STEM = 4
-"""Letters of a weekday or a month that are the same with any ending: "Freitag", "freitags"."""
+"""Letters of a weekday or a month that are the same with any ending: "Freitag", "freitags"; also
+those of a word that both texts have, so that it is more than an article."""
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
 
@@ -41,12 +49,20 @@ class _Text(NamedTuple):
 def score_of_revision(earlier: str, reply: str, words: str) -> float:
     """Return how far the score is above its cutoff; *reply* is the end of the message between.
 
-    Words without a number, weekday or month where the statement has one give it no other value.
+    Words give a statement another value only if they have another number, weekday or month where it
+    has one, or another word beside one of its own.
     """
-    said, own = _read(earlier).values, _read(words).values
-    if not any(said[kind] and own[kind] - said[kind] for kind in _KINDS):
+    if not _has_other_value(_read(earlier), _read(words)):
         return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE, REVISES)
+
+
+def _has_other_value(said: _Text, own: _Text) -> bool:
+    if any(said.values[kind] and own.values[kind] - said.values[kind] for kind in _KINDS):
+        return True
+    shared = said.content & own.content
+    names_again = any(len(word) >= _STEM or UNSPACED.match(word) for word in shared)
+    return names_again and bool(own.content - said.content)
 
 
 def revision_features(earlier: str, reply: str, words: str) -> Groups:
