@@ -182,6 +182,7 @@ def read_table(name: str) -> list[list[str]]:
 
 
 TABLE = read_table("dates.tsv")
+DURATIONS = read_table("durations.tsv")
 
 TRAPS = [
     "You may be right. This may help, and it may 5 times.",
@@ -255,6 +256,18 @@ def test_a_period_follows_the_words_that_it_cannot_replace(text: str, expected: 
 def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
     said_on: str, sentence: str, expected: str
 ) -> None:
+    assert relative_dates(sentence, said_on) == expected
+
+
+@pytest.mark.parametrize(("said_on", "sentence", "expected"), [row[2:] for row in DURATIONS])
+def test_a_duration_or_a_time_that_is_over_is_never_dated_ahead(
+    said_on: str, sentence: str, expected: str
+) -> None:
+    assert relative_dates(sentence, said_on) == expected
+
+
+def relative_dates(sentence: str, said_on: str) -> str:
+    """Return the first and last days of the relative dates in a sentence."""
     mentions = find_dates(sentence, datetime.fromisoformat(f"{said_on}T12:00:00+00:00"))
 
     found = (
@@ -262,7 +275,7 @@ def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
         for mention in mentions
         if mention.relative
     )
-    assert (" ".join(found) or "words stay") == expected
+    return " ".join(found) or "words stay"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def _is_cut(match: Match[str]) -> bool:
 def _read(
     language: Language, phrase: Phrase, meaning: Meaning, match: Match[str], at: datetime
 ) -> DateMention | None:
-    """Return the mention of a match; None if it may be more than one date."""
+    """Return the mention of a match; None if it may be more than one date, or none."""
+    if "clause" in phrase.implied and not language.clause.is_ahead(match.string, *match.span()):
+        return None
     word, slots = str(phrase.implied.get("word", "")), dict(phrase.implied)
     for name, raw in match.groupdict().items():
         if raw is None:

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from remanence.dates import meanings
+from remanence.dates.clause import ClauseWords, clause_words
 from remanence.dates.meanings import DateReading
 from remanence.dates.periods import Period
 from remanence.dates.required_words import LETTERS, WORD, keywords, slot_words
@@ -34,7 +35,8 @@ class Phrase(NamedTuple):
     """A pattern, its meaning, the slots whose values it implies, and a sentence that has it.
 
     `{name}` in a pattern is a slot of its language; a space matches short white space.
-    A phrase without a meaning is a trap: it looks like a date but is not.
+    A phrase without a meaning is a trap: it looks like a date but is not. With `clause=1` among the
+    implied values it is a date only where its clause lies ahead.
     """
 
     pattern: str
@@ -67,6 +69,7 @@ class Language:
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
         particle: A pattern of what may precede the words of a date, but would govern the date.
+        clause: Words that tell a time ahead from one that is over or only lasts.
         is_monday_first: Weeks begin on Monday in all countries where it is the language of most.
         has_capital_nouns: Its nouns are capitalised, so that a capital says nothing of a name.
     """
@@ -88,6 +91,7 @@ class Language:
     left: str
     right: str
     particle: re.Pattern[str]
+    clause: ClauseWords
     is_monday_first: bool
     has_capital_nouns: bool
 
@@ -189,6 +193,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
     }
     macros = {"figure": _FIGURE, **table.get("macros", {})}
     lines = {kind: _expand(text, macros) for kind, text in table["phrases"].items()}
+    clause = {kind: _expand(text, macros) for kind, text in table.get("clause", {}).items()}
     return Language(
         name=name,
         slots={
@@ -210,6 +215,11 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         left=table.get("left", _BEFORE_WORD),
         right=table.get("right", _AFTER_WORD),
         particle=re.compile(f"(?:{table.get('particle', _NEVER)})$", re.IGNORECASE),
+        clause=clause_words(
+            clause,
+            is_spaced=bool(table.get("triggers")),
+            is_verb_last=table.get("is_verb_last", False),
+        ),
         is_monday_first=table.get("is_monday_first", False),
         has_capital_nouns=table.get("has_capital_nouns", False),
     )

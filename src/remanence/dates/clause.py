@@ -1,0 +1,75 @@
+"""Tell from its clause whether "in three years" lies ahead.
+
+"We leave in two weeks" does; "my first holiday in three years" and "I read it in two weeks" are
+durations, and 两年后他们离婚了 tells of the past. Of the words that show one or the other, the nearest
+before the phrase decides, then the nearest after it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_REACH = 120
+"""Characters to read before the phrase, and after it."""
+_KINDS = ("ahead", "not_ahead", "amount", "auxiliary", "participle")
+_SENTENCE_END = r"[.!?…]+(?:\s|$)|[;:\n。！？]|\s[-–—]\s"
+_COMMA = re.compile("[,，、]")
+_NEVER = r"(?!)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClauseWords:
+    """The words of a language that show when something happens.
+
+    Attributes:
+        shown: The words in a group for each kind. Verbs of the present and the future are `ahead`.
+            Verbs of the past, negations and words for what may be or often is are `not_ahead`.
+            Ordinals, superlatives and other counts are an `amount`, which says something only
+            before the phrase. An `auxiliary` of the perfect says something only with a
+            `participle` in its clause, and the participle only with it.
+        boundary: What ends a clause.
+        is_verb_last: The verb follows the phrase, so that words before it are of another clause.
+    """
+
+    shown: re.Pattern[str]
+    boundary: re.Pattern[str]
+    is_verb_last: bool
+
+    def is_ahead(self, text: str, start: int, end: int) -> bool:
+        """Return whether nothing near `start..end` speaks against a time that lies ahead."""
+        before = self._before(text[max(0, start - _REACH) : start])
+        left = self._kinds(before)
+        right = self._kinds(self._after(text[end : end + _REACH], is_first=not before))
+        if {"auxiliary", "participle"} <= {*left, *right}:
+            return False
+        nearest = next((kind for kind in reversed(left) if kind != "participle"), None)
+        if nearest in (None, "auxiliary"):
+            nearest = next((kind for kind in right if kind in ("ahead", "not_ahead")), None)
+        return nearest in (None, "ahead")
+
+    def _kinds(self, clause: str) -> list[str | None]:
+        return [found.lastgroup for found in self.shown.finditer(clause)]
+
+    def _before(self, text: str) -> str:
+        """Return the part of the clause before the phrase, "" if it has no words."""
+        return "" if self.is_verb_last else self.boundary.split(text)[-1].strip(" ,\"'“”„«»()[]*")
+
+    def _after(self, text: str, *, is_first: bool) -> str:
+        """Return the rest of the clause, up to a comma unless the phrase comes first in it."""
+        if not is_first:
+            text = _COMMA.split(text, maxsplit=1)[0]
+        return self.boundary.split(text.lstrip(",，、 "), maxsplit=1)[0]
+
+
+def clause_words(table: Mapping[str, str], *, is_spaced: bool, is_verb_last: bool) -> ClauseWords:
+    """Return the words of the table `[clause]` of a language, a pattern for each kind.
+
+    `ends` is a pattern of what ends a clause within a sentence.
+    """
+    edge = r"\b" if is_spaced else ""
+    kinds = [f"(?P<{kind}>{table[kind]})" for kind in _KINDS if kind in table]
+    return ClauseWords(
+        shown=re.compile(f"{edge}(?:{'|'.join(kinds) or _NEVER}){edge}", re.IGNORECASE),
+        boundary=re.compile(f"{_SENTENCE_END}|{table.get('ends', _NEVER)}", re.IGNORECASE),
+        is_verb_last=is_verb_last,
+    )
