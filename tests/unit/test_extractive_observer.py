@@ -853,6 +853,19 @@ def test_a_number_or_a_no_may_end_a_sentence(first: str, second: str) -> None:
     assert _split(f"{first} {second}") == [first, second]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("मैं पुणे में रहता हूँ।", "मेरी बेटी का नाम ईरा है।"),
+        ("ما هذا؟", "أنا أسكن في حلب."),
+        ("متى نلتقي؟؟", "أنا في البيت."),
+        ("میں لاہور میں رہتا ہوں۔", "میری بیٹی کا نام سارہ ہے۔"),
+    ],
+)
+def test_the_marks_of_hindi_urdu_and_arabic_end_a_sentence(first: str, second: str) -> None:
+    assert _split(f"{first} {second}") == [first, second]
+
+
 def test_a_line_with_a_number_alone_is_a_sentence() -> None:
     assert _split("How many?\n25.\nSarah has 30.") == ["How many?", "25.", "Sarah has 30."]
 

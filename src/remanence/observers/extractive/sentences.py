@@ -20,15 +20,15 @@ ITEM = "• "
 """Mark before each item of a list, repeated before one of an inner list."""
 _SPACE = rf"\s+(?:{ITEM})*+"
 _ENDS = (
-    rf"(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
-    rf"(?<=[!?])[!?]{{0,20}}{_SPACE}",
+    rf"(?<=[.!?…؟।۔])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
+    rf"(?<=[!?؟])[!?؟]{{0,20}}{_SPACE}",
     rf"(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?",
     r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
     rf"(?<=\n)\n*(?:{ITEM})*+",
     rf"(?<=\s)(?<![=<>]\s)\s*(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\]\s*(?:\n|\Z|\[))",
 )
 # Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
-_END = rf"[.!?…。！？；\s](?:{'|'.join(_ENDS)})"
+_END = rf"[.!?…؟।۔。！？；\s](?:{'|'.join(_ENDS)})"
 _OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Opening of a message whose author begins sentences in lower case."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
