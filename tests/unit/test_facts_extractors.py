@@ -168,6 +168,25 @@ async def test_what_follows_a_request_or_an_announcement_of_a_text_is_no_fact(te
 @pytest.mark.parametrize(
     "text",
     [
+        "Hi there! Please translate this into German:\nI live in Oslo. I work at a bakery.",
+        "Guten Morgen!\nMein Chef hat geschrieben:\nIch wohne in Graz und habe zwei Söhne.",
+        "¡Hola! Gracias. Corrige este texto:\nMe mudé a Lima en marzo.",
+        "你好！翻译这段话：\n我住在北京，我有两只狗。",
+    ],
+)
+async def test_a_greeting_before_a_request_about_a_text_makes_none_of_it_a_fact(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+async def test_a_request_about_a_text_behind_a_fact_does_not_undo_it() -> None:
+    (draft,) = await extracted("I live in Oslo. Translate this into German: I work at a bakery.")
+
+    assert draft.summary == "I live in Oslo."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Hello, I live in Porto.",
         "ok thanks, my daughter is called Ines",
         "Übrigens, ich wohne in Bremen.",

@@ -21,7 +21,6 @@ from remanence.observers.extractive.passage import Quotation
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler, is_standing
 from remanence.observers.extractive.sentences import Span
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
@@ -107,9 +106,9 @@ def is_user(source: Message, user: str) -> bool:
 
 
 def _may_state(line: Line) -> bool:
-    if line.is_quoted or len(line.text) > _MAX_CHARACTERS or _ASKS.search(line.text):
+    if line.is_quoted or line.is_handed_over:
         return False
-    return not (line.opening and hands_over(line.opening.text))
+    return len(line.text) <= _MAX_CHARACTERS and not _ASKS.search(line.text)
 
 
 def _statements_of(

@@ -11,13 +11,14 @@ from remanence.observers.extractive.dependence import (
     join_scores,
     may_join,
 )
+from remanence.observers.extractive.handover import find_handover
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
 from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentences import ITEM, Span, sentences
 from remanence.observers.learned.features import Line, Role
-from remanence.observers.learned.openings import hands_over, head_of
+from remanence.observers.learned.openings import head_of
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
@@ -111,10 +112,11 @@ class ScoredText:
 
         It does if the sentence is quoted, or behind "Translate this:". Empty otherwise.
         """
-        opening = self.text[self.spans[0].start : self.spans[0].end]
-        if not number or not (self.is_quoted(self.spans[number]) or hands_over(opening)):
+        texts = [self.text[span.start : span.end] for span in self.spans[:number]]
+        found = find_handover(zip(texts, self.scores, strict=False))
+        if not texts or not (self.is_quoted(self.spans[number]) or found is not None):
             return ""
-        return head_of(opening).rstrip(":：")
+        return head_of(texts[found or 0]).rstrip(":：")
 
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))

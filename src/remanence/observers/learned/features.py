@@ -33,6 +33,8 @@ class Line(NamedTuple):
     """The first line of its message, unless it is the first itself."""
     is_quoted: bool = False
     """Most of it is within quotation marks or a letter of somebody else; no feature."""
+    is_handed_over: bool = False
+    """It is behind "Translate this:"; no feature."""
 
 
 class Features(NamedTuple):

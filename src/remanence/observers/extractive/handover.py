@@ -1,0 +1,20 @@
+"""Finds the sentence of a message that hands over somebody else's words."""
+
+from collections.abc import Iterable
+
+from remanence.observers.extractive.sentence_scores import is_filler
+from remanence.observers.learned.openings import hands_over
+from remanence.observers.learned.score import Scores
+
+
+def find_handover(sentences: Iterable[tuple[str, Scores]]) -> int | None:
+    """Return the number of the sentence of a user's message behind which another's words follow.
+
+    It is the first, or the next behind remarks such as "Hi!". None if the user goes on speaking.
+    """
+    for number, (text, scores) in enumerate(sentences):
+        if hands_over(text):
+            return number
+        if not is_filler(scores):
+            return None
+    return None
