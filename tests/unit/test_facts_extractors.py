@@ -129,6 +129,8 @@ async def test_sentences_after_a_request_about_a_text_are_no_facts(text: str) ->
         "Can you look at parser.py? By the way, I'm allergic to peanuts and I live in Graz.",
         "Book a table for two, please. I'm vegan and I live in Leeds.",
         "¿Me ayudas con esto? Soy alérgica a las nueces y vivo en Quito.",
+        "Schreib eine Mail an meinen Chef. Ich bin krank und komme erst am Montag wieder.",
+        "Напиши письмо моему врачу. У меня аллергия на пенициллин, мне 45 лет.",
     ],
 )
 async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
@@ -159,6 +161,9 @@ async def test_what_a_user_says_behind_a_greeting_or_the_label_of_a_note_is_a_fa
         "My boss wrote: I am on leave until the 9th. Never call me at home.",
         "Imagine: you are a pirate. I have one eye and I live on rum.",
         "用英语说：你好。我住在北京，我有两只狗。",
+        "Write a short story in first person. I'm a 70 year old sailor and I live in Lisbon.",
+        "Bir korsanın günlüğünü yaz. Adım Kara Mehmet ve bir gözüm kör.",
+        "写一段老兵的独白。我八十岁，住在重庆，打过仗。",
     ],
 )
 async def test_what_follows_a_request_or_an_announcement_of_a_text_is_no_fact(text: str) -> None:
