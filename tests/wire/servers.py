@@ -83,7 +83,10 @@ class Compressed:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """JSON documents as they are: the answer, or the events of a stream."""
+    """Documents as they are: the answer, or the events of a stream.
+
+    A surrogate such as "\\udcff" stands for a byte that is not UTF-8.
+    """
 
     documents: tuple[str, ...]
 
@@ -362,7 +365,7 @@ def _send_text(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> None:
-    data = text.encode()
+    data = text.encode(errors="surrogateescape")
     described = {"content-type": content_type, "content-length": str(len(data)), **(headers or {})}
     _head(writer, status, described)
     writer.write(data)

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from tests.wire.dialects import Ending, Reply
 from tests.wire.reach import KEY, Wire
-from tests.wire.servers import Compressed, Fail, ModelServer, Step
+from tests.wire.servers import Compressed, Fail, ModelServer, Raw, Step
 
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
@@ -151,6 +151,27 @@ async def test_an_answer_that_is_not_json_is_a_bad_answer(
 
     assert error.reason == "bad_answer"
     assert "Bad gateway" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["<html>\udcff\udcfe oops", "[" * 100_000, "9" * 5_000, "7", "null"],
+    ids=["no UTF-8", "deeply nested", "a huge number", "a number", "null"],
+)
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_an_answer_that_cannot_be_decoded_is_a_bad_answer_of_each_provider(
+    server: ModelServer, ask: ModelRequest, *, provider: str, stream: bool, document: str
+) -> None:
+    options = ModelOptions(attempts=1, stream=stream)
+    url = server.url if provider == "anthropic" else f"{server.url}/v1"
+    server.script(Raw((document,)))
+
+    with pytest.raises(ModelError, match="not of its protocol") as caught:
+        await open_model(f"{provider}:my-model@{url}", options=options).complete(ask)
+
+    assert caught.value.reason == "bad_answer"
+    assert "oops" not in str(caught.value)
 
 
 async def test_a_stream_that_ends_early_is_a_connection_failure(

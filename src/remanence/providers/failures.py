@@ -1,6 +1,5 @@
 """Reasons and texts of failed calls, without secrets."""
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,6 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 import httpx2
-from pydantic import ValidationError
 
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
@@ -50,8 +48,8 @@ TRANSPORT: Final[tuple[tuple[type[Exception], str], ...]] = (
     (TimeoutError, "timeout"),
     (httpx2.TimeoutException, "timeout"),
     (httpx2.TransportError, "connection"),
-    (json.JSONDecodeError, "bad_answer"),
-    (ValidationError, "bad_answer"),
+    (ValueError, "bad_answer"),  # no UTF-8, JSON or valid value
+    (RecursionError, "bad_answer"),  # JSON that is nested too deeply
 )
 """Reasons for errors of the HTTP layer, which all providers' clients share."""
 

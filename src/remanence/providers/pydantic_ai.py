@@ -50,6 +50,7 @@ class _Access(ABC):
         (wire.ContentFilterError, "refused"),
         (wire.AgentRunError, "bad_answer"),
         (AssertionError, "bad_answer"),  # it asserts that the events of a stream are in order
+        (AttributeError, "bad_answer"),  # it expects each of them to be an object
     )
 
     def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
