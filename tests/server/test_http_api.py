@@ -17,6 +17,7 @@ from remanence.server.problems import MEDIA_TYPE, declare
 from remanence.testing import ScriptedObserver
 
 TRIP = "/v1/conversations/trip"
+AT = "2026-05-01T09:00:00+02:00"
 
 
 async def fill(client: Client, turns: int = 30) -> None:
@@ -301,6 +302,11 @@ async def test_another_user_learns_nothing(
             {"messages": [{"role": "user", "content": "x", "created_at": "noon"}]},
             "created_at 'noon'",
         ),
+        *(
+            ("messages", {"messages": [{"role": "user", "content": "x", name: AT}]}, name)
+            for name in ("creatd_at", "createdAt", "created")
+        ),
+        ("chat", {"message": {"role": "user", "content": "x", "create_at": AT}}, "create_at"),
         ("messages", {"message": []}, "messages"),
         ("context", {"system": 3}, "system"),
         ("forget", {}, "nothing to forget"),

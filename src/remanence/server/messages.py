@@ -1,9 +1,11 @@
 """Messages in requests and responses."""
 
+import difflib
 from typing import Annotated, Final
 
 from fastapi import Header
 
+from remanence.errors import InvalidMessage
 from remanence.http.documents import MessageFormat
 from remanence.types import Message
 from remanence.wire import anthropic, openai
@@ -21,6 +23,9 @@ IdempotencyKey = Annotated[
 ]
 """Provides ids for messages without one, so that a retried request does not store them twice."""
 
+_SIMILAR: Final = 0.8
+"""The similarity of `created` and `createdAt` to `created_at` is 0.82 and 0.84."""
+
 _READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
 _WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
 
@@ -31,8 +36,12 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
     *id_* is the id of a message without one.
 
     Raises:
-        InvalidMessage: the message is malformed.
+        InvalidMessage: the message is malformed, or has a field that resembles `created_at`; other
+            unknown fields belong to the provider.
     """
+    similar = difflib.get_close_matches("created_at", data, n=1, cutoff=_SIMILAR)
+    if similar and similar[0] != "created_at":
+        raise InvalidMessage(f"{similar[0]!r} of a message is unknown: did you mean created_at?")
     given, at, fields = split_record(data)
     message = _READERS[kind](fields)
     return message.replace(id=id_ if given is None else given, created_at=at)
