@@ -30,7 +30,16 @@ from datetime import datetime
 
 
 class RemanenceError(Exception):
-    """The root of every error of this package."""
+    """The root of every error of this package.
+
+    `public` is the text for clients of a service, without addresses, paths or users of the server.
+    """
+
+    _public: str | None = None
+
+    @property
+    def public(self) -> str:
+        return str(self) if self._public is None else self._public
 
 
 class InvalidMessage(RemanenceError, ValueError):
@@ -103,20 +112,11 @@ class WrongUser(RemanenceError):
 
 
 class StoreError(RemanenceError):
-    """The database failed; nothing was written.
-
-    `public` is the text for clients of a service, without paths, hosts or users of the server.
-    """
-
-    _public: str | None = None
+    """The database failed; nothing was written."""
 
     def __init__(self, message: str, *, public: str | None = None) -> None:
         super().__init__(message)
         self._public = public
-
-    @property
-    def public(self) -> str:
-        return str(self) if self._public is None else self._public
 
 
 class StoreUnavailable(StoreError):
@@ -159,10 +159,16 @@ class ModelError(RemanenceError):
     """
 
     def __init__(
-        self, reason: str, message: str, *, retry_after_seconds: float | None = None
+        self,
+        reason: str,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        public: str | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
+        self._public = public
         self.retry_after_seconds = retry_after_seconds
 
 

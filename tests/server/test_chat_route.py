@@ -1,13 +1,15 @@
 import asyncio
+import socket
 from datetime import timedelta
 
 import pytest
 from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory, Message
-from remanence.chat import BROKEN_OFF
+from remanence.chat import BROKEN_OFF, open_chat_model
 from remanence.chat.questions import ASK_AGAIN
 from remanence.errors import ModelError
+from remanence.providers import ModelOptions
 from remanence.server.app import create_app
 from remanence.types import ImagePart, TextPart
 
@@ -274,6 +276,26 @@ async def test_a_model_that_fails_is_a_problem_and_the_turn_can_go_on(
     assert (response.json()["reason"], response.json()["status"]) == (reason, status)
     assert again.status_code == 200
     assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_address_of_a_model_is_in_the_log_and_not_in_an_answer(
+    memory: Memory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    stream: bool,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "zz-test")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    options = ModelOptions(attempts=1)
+    model = open_chat_model(f"openai:m@{address}/v1", clock=memory.clock, options=options)
+    async with served(create_app(memory, model=model)) as client:
+        response = await client.post(CHAT, text="Which gate?", stream=stream)
+
+    assert response.json()["detail"] == "openai:m could not be reached, or broke off"
+    assert f"at {address}" in caplog.text
 
 
 async def test_a_pause_that_the_model_asks_for_is_passed_on(

@@ -196,7 +196,7 @@ async def test_a_file_that_breaks_off_ends_the_connection_with_one_line_in_the_l
 
     ours = [record for record in caplog.records if record.name.startswith("remanence")]
     assert [record.levelname for record in ours] == ["WARNING"]
-    assert f"the answer of {url} broke off: RemoteProtocolError" in ours[0].getMessage()
+    assert f"{url} broke off its answer: RemoteProtocolError" in ours[0].getMessage()
     assert "Traceback" not in capsys.readouterr().err
 
 

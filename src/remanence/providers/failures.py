@@ -102,14 +102,18 @@ def to_model_error(
     text = f"{spec.name} {_WORDS[reason]}"
     if reason == "timeout":
         text += f", a call may take {timeout_seconds:g} s"
+    address, end = "", "" if status is None else f" (HTTP {status})"
     if reason in _WITH_ADDRESS and spec.base_url:
         url = httpx2.URL(spec.base_url)
-        text += f", at {url.scheme}://{url.netloc.decode()}"
-    if status is not None:
-        text += f" (HTTP {status})"
+        address = f", at {url.scheme}://{url.netloc.decode()}"
     if reason in _QUOTED and quote:
-        text += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
-    return ModelError(reason, text, retry_after_seconds=_retry_after(error))
+        end += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
+    return ModelError(
+        reason,
+        f"{text}{address}{end}",
+        retry_after_seconds=_retry_after(error),
+        public=f"{text}{end}",
+    )
 
 
 def unusable(reason: str, spec: ModelSpec) -> ModelError:

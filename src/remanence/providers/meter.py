@@ -20,8 +20,12 @@ class UnusableAnswer(ModelError):
     """The model returned no usable answer, such as a refusal; `usage` is the call's usage."""
 
     def __init__(self, failure: ModelError, usage: Usage) -> None:
-        pause = failure.retry_after_seconds
-        super().__init__(failure.reason, str(failure), retry_after_seconds=pause)
+        super().__init__(
+            failure.reason,
+            str(failure),
+            retry_after_seconds=failure.retry_after_seconds,
+            public=failure.public,
+        )
         self.usage = usage
 
 

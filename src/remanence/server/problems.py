@@ -135,14 +135,16 @@ def handle_problems(app: FastAPI) -> None:
 def document(error: Exception) -> JsonObject:
     """Return an error as a problem; an unexpected error shows only its type.
 
-    Details of a store error that only the operator may read are logged.
+    Details of an error that only the operator may read are logged.
     """
     if not isinstance(error, RemanenceError):
         return _document(500, "failed", f"the request failed: {type(error).__name__}")
     if isinstance(error, ModelError):
         status = _MODEL_STATUSES.get(error.reason, _MODEL_STATUS)
         more = {"reason": error.reason, "retry_after_seconds": error.retry_after_seconds}
-        return _document(status, MODEL_FAILED, str(error), **more)
+        if error.public != str(error):
+            _log.warning("%s: %s", MODEL_FAILED, error)
+        return _document(status, MODEL_FAILED, error.public, **more)
     found = ((status, code) for kind, status, code in KINDS if isinstance(error, kind))
     status, code = next(found, (500, "failed"))
     if not isinstance(error, StoreError):

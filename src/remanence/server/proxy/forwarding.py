@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -41,6 +42,7 @@ _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
 _MAX_GAPS: Final = 20
+_BROKE_OFF: Final = "broke off its answer"
 _NOT_RETURNED: Final = _HOP | {"date"}  # the server adds its own
 _NOT_SENT: Final = _HOP | {
     "host",
@@ -62,19 +64,22 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """The key header of a provider, and the format of its errors by type and message."""
+    """The API's path, its key header, and the format of its errors by type and message."""
 
+    path: str
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
 
 
 OPENAI_DIALECT: Final = Dialect(
+    path="/openai/v1",
     credential=lambda key: ("authorization", f"Bearer {key}"),
     error=lambda kind, message: {
         "error": {"message": message, "type": kind, "param": None, "code": kind}
     },
 )
 ANTHROPIC_DIALECT: Final = Dialect(
+    path="/anthropic/v1",
     credential=lambda key: ("x-api-key", key),
     error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
 )
@@ -142,9 +147,9 @@ class Forwarder:
             elif is_ok and turn is not None:
                 response = Response(await self._read_and_store(turn, received))
             else:
-                response = _Body(received, url=self._url)
+                response = _Body(received, failed=partial(self._failure, _BROKE_OFF))
         except httpx2.HTTPError as error:
-            message = f"{self._url} did not answer: {type(error).__name__}: {error}"
+            message = self._failure("did not answer", error)
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
@@ -176,11 +181,16 @@ class Forwarder:
                         await recorder.add(piece)
                     yield piece
         except httpx2.HTTPError as error:
-            message = _broken_off(self._url, error)
-            _log.warning("%s", message)
+            message = self._failure(_BROKE_OFF, error)
             yield _error_event(self._dialect.error("upstream_disconnected", message))
         except Closed as error:
             yield _error_event(self._dialect.error("server_ending", str(error)))
+
+    def _failure(self, what: str, error: httpx2.HTTPError) -> str:
+        """Log what the provider did, and return it for the client, without the address."""
+        kind = type(error).__name__
+        _log.warning("%s %s: %s: %s", self._url, what, kind, error)
+        return f"the upstream of {self._dialect.path} {what}: {kind}"
 
 
 class _AnswerRecorder:
@@ -209,19 +219,17 @@ class _AnswerRecorder:
 class _Body(StreamingResponse):
     """The body of a provider's response; if it breaks off, so does the client's connection."""
 
-    def __init__(self, received: httpx2.Response, *, url: str) -> None:
+    def __init__(
+        self, received: httpx2.Response, *, failed: Callable[[httpx2.HTTPError], object]
+    ) -> None:
         super().__init__(_relay(received), received.status_code)
-        self._url = url
+        self._failed = failed
 
     async def stream_response(self, send: Send) -> None:
         try:
             await super().stream_response(send)
         except httpx2.HTTPError as error:  # uvicorn closes the connection of an incomplete body
-            _log.warning("%s", _broken_off(self._url, error))
-
-
-def _broken_off(url: str, error: httpx2.HTTPError) -> str:
-    return f"the answer of {url} broke off: {type(error).__name__}: {error}"
+            self._failed(error)
 
 
 async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
