@@ -26,6 +26,10 @@ APIS: dict[str, tuple[Dialect, str]] = {
 }
 BROKEN = 5
 CHAT = "openai/v1/chat/completions"
+OTHER_FORM = (
+    "an answer in conversation 'trip' was not stored: InvalidMessage: the provider's answer is not in "
+    "the form of its API"
+)
 JUNK: tuple[Any, ...] = (None, True, -1, "", "\0", [], {}, [[]], {"index": "x"}, 1e308)
 
 
@@ -255,7 +259,7 @@ async def test_an_answer_to_what_was_erased_meanwhile_is_not_stored(
     assert "555-0199" in asked.result().text
     left = [message.text for message in await chat.messages()]
     assert left == (["[forgotten]"] if erased == "message" else [])
-    assert "an answer was not stored: ConversationErased" in caplog.text
+    assert "was not stored: ConversationErased" in caplog.text
 
 
 @pytest.mark.parametrize("erased", ["conversation", "message"])
@@ -286,7 +290,7 @@ async def test_an_answer_is_not_stored_where_its_question_is_erased_while_it_is_
 
     assert "555-0199" in asked.result().text
     assert left == (["[forgotten]"] if erased == "message" else [])
-    assert "an answer was not stored: ConversationErased" in caplog.text
+    assert "was not stored: ConversationErased" in caplog.text
 
 
 @pytest.mark.parametrize("held", ["append", "fork"])
@@ -383,8 +387,50 @@ async def test_turns_without_memory_are_logged_once_a_minute(
             clock.advance(30)
 
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len([text for text in warnings if "forwarded without memory" in text]) == 2
+    expected = (
+        "a turn of conversation 'trip' was forwarded without memory, and is not stored (refused)"
+    )
+    refused = [text for text in warnings if text.startswith(expected)]
+    assert len(refused) == 2
+    assert all("InvalidMessage: the response has the reason" in text for text in refused)
     assert "4711" not in str(warnings)
+
+
+async def test_a_client_that_names_no_conversation_is_logged_once_for_each_api(
+    proxy: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (CHAT, CHAT, "anthropic/v1/messages", CHAT):
+        await proxy.http.post(path, json=body_of(path, "My PIN is 4711."))
+
+    unnamed = [text for text in caplog.messages if "names no conversation" in text]
+    assert [text.partition(" names ")[0] for text in unnamed] == [
+        "a request to the proxy for openai",
+        "a request to the proxy for anthropic",
+    ]
+    assert all("X-Remanence-Conversation" in text and "--recognize" in text for text in unnamed)
+    assert "4711" not in str(caplog.messages)
+
+
+@pytest.mark.parametrize("path", APIS)
+@pytest.mark.parametrize("answer", ["null", "<html>4711", "[" * 100_000])
+async def test_an_answer_of_another_form_is_logged_as_such_with_its_conversation(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture, path: str, answer: str
+) -> None:
+    upstream.script(Raw((answer,)))
+    named = {"x-remanence-conversation": "trip"}
+    await proxy.http.post(path, json=body_of(path, "Gate?", stream=False), headers=named)
+
+    assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
+
+
+async def test_an_event_of_another_form_is_logged_as_such_with_its_conversation(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    upstream.script(Raw(('{"choices": [{"index": 0, "delta": {"tool_calls": [4711]}}]}',)))
+    named = {"x-remanence-conversation": "trip"}
+    await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?"), headers=named)
+
+    assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
 
 
 async def test_names_in_headers_are_read_as_utf_8(

@@ -260,10 +260,20 @@ def proxy_requested(memory: Literal["on", "off"], reason: str) -> None:
     _proxied.add(1, {"memory": memory, "reason": reason})
 
 
-def proxy_without_memory(reason: str, message: str) -> None:
+def proxy_without_memory(conversation_id: str | None, reason: str, message: str) -> None:
     """Log that a proxy forwards turns without memory."""
-    text = "a proxied request was forwarded without memory, and its turn is not stored (%s)%s"
-    logger.warning(text, reason, f": {message}" if message else "")
+    text = "a turn of conversation %.80r was forwarded without memory, and is not stored (%s): %s"
+    logger.warning(text, conversation_id, reason, message)
+
+
+def proxy_unnamed(provider: str) -> None:
+    """Log that a proxy forwards requests without memory because they name no conversation."""
+    logger.warning(
+        "a request to the proxy for %s names no conversation, and was forwarded without memory: have "
+        "the client send the header X-Remanence-Conversation, or recognise conversations by their "
+        "messages with 'remanence serve --recognize' (this is logged once)",
+        provider,
+    )
 
 
 def _tokens(usage: Usage, *, cache_write: str) -> dict[str, int]:

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import Send
 
-from remanence.errors import Closed
+from remanence.errors import Closed, InvalidMessage
 from remanence.memory import Memory
 from remanence.providers.clients import tls_context
 from remanence.runtime import DEFAULT_TENANT
@@ -157,8 +157,9 @@ class Forwarder:
         """Return the body of a non-streamed response, after storing the answer."""
         content = b"".join([piece async for piece in _relay(response)])
         answer = turn.api.answer()
-        with _log_failure():
-            answer.take(json.loads(content))
+        with _log_failure(turn):
+            with _reading():
+                answer.take(json.loads(content))
             if answer.objects:
                 await self._requests.keep(turn, answer.objects)
         return content
@@ -208,9 +209,10 @@ class _AnswerRecorder:
         if self._is_read:
             return
         self._is_read = True
-        with _log_failure():
-            for event in self._reader.feed(piece):
-                self._answer.feed(event)
+        with _log_failure(self._turn):
+            with _reading():
+                for event in self._reader.feed(piece):
+                    self._answer.feed(event)
             self._is_read = bool(self._answer.objects)
             if self._is_read:
                 await self._requests.keep(self._turn, self._answer.objects)
@@ -239,12 +241,22 @@ async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 @contextlib.contextmanager
-def _log_failure() -> Iterator[None]:
+def _log_failure(turn: Turn) -> Iterator[None]:
     """Log errors of storing an answer, and suppress them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
-        _log.warning("an answer was not stored: %s: %s", type(error).__name__, error)
+        text = "an answer in conversation %.80r was not stored: %s: %s"
+        _log.warning(text, turn.name.conversation, type(error).__name__, error)
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Raise `InvalidMessage`, which quotes nothing, for an answer of another form than its API's."""
+    try:
+        yield
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise InvalidMessage("the provider's answer is not in the form of its API") from error
 
 
 def _open_client(seconds: float) -> httpx2.AsyncClient:

@@ -68,6 +68,10 @@ class Prepared:
     reason: str = ""
 
 
+class _Unnamed(UnknownHistory):
+    """A request names no conversation."""
+
+
 class Requests:
     """Prepares requests, and stores their answers.
 
@@ -78,6 +82,7 @@ class Requests:
         self._memory = memory
         self._recognize = recognize
         self._warned: dict[str, datetime] = {}
+        self._warned_unnamed = False
         self._histories = Histories(memory)
         self._items = Items(memory)
         self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
@@ -95,11 +100,16 @@ class Requests:
                 prepared = await self._with_memory(api, headers, content, tenant)
         except UnknownHistory as error:
             kind, reason = "history", str(error)
+            if isinstance(error, _Unnamed) and not self._warned_unnamed:
+                self._warned_unnamed = True
+                telemetry.proxy_unnamed(api.provider)
         except StoreError as error:
             kind, reason = "store", error.public
             detail = str(error)
         except RemanenceError as error:
             kind, reason = "refused", str(error)
+            # The text may quote a message.
+            detail = f"{type(error).__name__}: the response has the reason, in {MEMORY}"
         except TimeoutError:
             kind, reason = "timeout", f"the memory took longer than {MEMORY_SECONDS:g} s"
         except Exception as error:  # noqa: BLE001 - the request goes on, whatever failed
@@ -109,18 +119,18 @@ class Requests:
             telemetry.proxy_requested("on", "")
             return prepared
         telemetry.proxy_requested("off", kind)
-        self._warn(kind, detail or reason)
+        if self._is_to_warn(kind):
+            named = conversation_of(headers, read_object(content) or {})
+            telemetry.proxy_without_memory(named, kind, detail or reason)
         return Prepared(content=content, reason=reason)
 
-    def _warn(self, kind: str, reason: str) -> None:
-        """Warn of requests without memory, once a minute for each kind of failure."""
-        if kind == "history":  # expected, such as side requests and probes
-            return
-        now = self._memory.clock.now()
-        if (last := self._warned.get(kind)) is None or now - last >= _WARN_EVERY:
-            self._warned[kind] = now
-            # The text of a refusal may quote a message.
-            telemetry.proxy_without_memory(kind, "" if kind == "refused" else reason)
+    def _is_to_warn(self, kind: str) -> bool:
+        """Return whether to warn of a request without memory: once a minute for each kind of failure."""
+        now, last = self._memory.clock.now(), self._warned.get(kind)
+        if kind == "history" or (last is not None and now - last < _WARN_EVERY):
+            return False  # a history is expected to fail, such as one of a side request or a probe
+        self._warned[kind] = now
+        return True
 
     async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
@@ -141,7 +151,7 @@ class Requests:
             raise InvalidMessage("the body is not a JSON object")
         conversation = conversation_of(headers, body)
         if conversation is None and not self._recognize:
-            raise UnknownHistory("the request names no conversation")
+            raise _Unnamed("the request names no conversation")
         prompts, own = api.split(body)
         whole = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
         units = read_units(api, own[:whole] or own)
