@@ -786,6 +786,19 @@ async def test_the_url_of_a_provider_may_end_with_v1(memory: Memory, upstream: M
     assert answer.choices
 
 
+@pytest.mark.parametrize("base", ["anthropic", "anthropic/v1"])
+async def test_the_vercel_ai_sdk_which_appends_messages_may_have_a_base_url_with_or_without_v1(
+    proxy: Client, upstream: ModelServer, memory: Memory, base: str
+) -> None:
+    upstream.script(Reply("B42."))
+    body = {"model": "m", "max_tokens": 900, "messages": [user("Which gate?")]}
+    response = await proxy.http.post(f"{base}/messages", json=body, headers=NAMED)
+
+    assert response.status_code == 200
+    assert upstream.received[0].path == "/v1/messages"
+    assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
+
+
 async def test_a_provider_without_a_url_is_refused(memory: Memory) -> None:
     with pytest.raises(
         InvalidArgument, match=r"openai_url='api\.openai\.com' is impossible: use a URL"

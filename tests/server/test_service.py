@@ -75,11 +75,14 @@ async def test_an_unknown_path_is_a_problem(client: Client) -> None:
     assert "/nowhere" in response.json()["detail"]
 
 
-async def test_a_base_url_without_its_version_is_a_problem_with_the_remedy(client: Client) -> None:
-    response = await client.http.post("/openai/chat/completions", json={})
+@pytest.mark.parametrize("proxy", ["openai", "anthropic"])
+async def test_a_base_url_without_its_version_is_a_problem_with_the_remedy(
+    client: Client, proxy: str
+) -> None:
+    response = await client.http.post(f"/{proxy}/files", json={})
 
     assert response.status_code == 404
-    assert response.json()["detail"].endswith("; the base URL ends in /openai/v1")
+    assert response.json()["detail"].endswith(f"; the base URL ends in /{proxy}/v1")
 
 
 @pytest.mark.parametrize(

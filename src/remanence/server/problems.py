@@ -227,8 +227,9 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
         remedy = "send JSON in UTF-8, with plain numbers and little nesting"
         detail = f"{request.method} {request.url.path}: the body cannot be read ({cause}): {remedy}"
     headers = dict(error.headers or {})
-    if error.status_code == HTTPStatus.NOT_FOUND and request.url.path.startswith("/openai/"):
-        detail += "; the base URL ends in /openai/v1"
+    proxy = request.url.path.strip("/").partition("/")[0]
+    if error.status_code == HTTPStatus.NOT_FOUND and proxy in ("openai", "anthropic"):
+        detail += f"; the base URL ends in /{proxy}/v1"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists the methods of one route only.
         headers["Allow"] = ", ".join(_methods(request))

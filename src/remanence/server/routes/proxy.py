@@ -73,6 +73,7 @@ async def responses(request: Request) -> Response:
     return await forwarder.forward(request, "v1/responses", _RESPONSES)
 
 
+@router.post("/anthropic/messages", include_in_schema=False)  # of the Vercel AI SDK
 @router.post(
     "/anthropic/v1/messages", **_turn(model="claude-haiku-4-5", max_tokens=900, messages=_SAID)
 )
