@@ -20,7 +20,7 @@ from remanence.cli.app import COMMANDS
 from remanence.stores import open_store
 from remanence.testing import ScriptedModel
 from remanence.testing.store_contract.samples import usage
-from remanence.types import Usage
+from remanence.types import TextPart, ToolCallPart, ToolResultPart, Usage
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
@@ -665,6 +665,40 @@ def test_messages_are_printed_as_a_transcript_that_replay_reads(
     assert printed.stdout.count("\n") == 28
     assert texts(copy, "again") == texts(database, "trip")
     assert cli("messages", "trip", "--after", 26, "--db", database).stdout.count("\n") == 2
+
+
+def test_a_message_is_printed_in_one_line_with_the_id_that_forget_takes_also_if_it_has_results(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url, copy = f"sqlite:///{tmp_path}/memory.db", f"sqlite:///{tmp_path}/copy.db"
+    calls = tuple(ToolCallPart(id=id_, name="gate", arguments="{}") for id_ in ("a", "b", "c"))
+    results = tuple(
+        ToolResultPart(call_id=call.id, content=(TextPart(text=f"Gate {call.id}."),))
+        for call in calls
+    )
+    told = TextPart(text="Here they are.")
+    with BlockingMemory.open(url) as memory:
+        chat = memory.conversation("trip")
+        chat.append(
+            Message.user("Which gates?"),
+            Message(role="assistant", content=calls),
+            Message(role="tool", content=results),
+            Message(role="user", name="Ana", content=(*results, told)),
+        )
+        tape = chat.messages()
+    printed = cli("messages", "trip", "--db", url)
+    lines = [json.loads(line) for line in printed.stdout.splitlines()]
+    (tmp_path / "trip.jsonl").write_text(printed.stdout)
+    cli("import", tmp_path / "trip.jsonl", "--conversation", "trip", "--db", copy)
+
+    assert [(line["seq"], line["id"]) for line in lines] == [(m.seq, m.id) for m in tape]
+    with BlockingMemory.open(copy, read_only=True) as memory:
+        copied = memory.conversation("trip").messages()
+    assert [(m.id, m.role, m.name, m.content) for m in copied] == [
+        (m.id, m.role, m.name, m.content) for m in tape
+    ]
+    forgotten = cli("forget", "trip", "--message", lines[3]["id"], "--yes", "--db", url)
+    assert forgotten.stdout.startswith("forgotten: 1 message")
 
 
 def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:

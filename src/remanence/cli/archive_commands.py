@@ -1,11 +1,10 @@
 """`remanence export`, `import-notes`, `messages` and `consolidate`."""
 
 import sys
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,6 +16,7 @@ from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.types import Message
 from remanence.wire import anthropic, openai
+from remanence.wire.json_value import JsonObject
 
 PAGE = 200
 
@@ -110,16 +110,18 @@ async def messages(
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         while page := await chat.messages(after=after, limit=PAGE):
             for message in page:
-                for line in _render(message):
-                    output.print_json(line)
+                output.print_json(_line(message))
             after = page[-1].seq
 
 
-def _render(message: Message) -> Sequence[dict[str, Any]]:  # a provider's JSON
+def _line(message: Message) -> JsonObject:
+    """Return a message in OpenAI's form, or in Anthropic's if that needs several messages for it."""
     rendered = openai.render(message.role, message.content, message.name)
-    rendered = rendered or anthropic.render(message.role, message.content, message.name)
+    if len(rendered) != 1:
+        name = {"name": message.name} if message.name else {}
+        rendered = [{**name, **anthropic.render(message.role, message.content)[0]}]
     at = {"created_at": message.created_at.isoformat()} if message.created_at else {}
-    return [{**line, **at} for line in rendered]
+    return {"seq": message.seq, "id": message.id, **rendered[0], **at}
 
 
 async def consolidate(
