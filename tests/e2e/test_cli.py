@@ -701,6 +701,48 @@ def test_a_message_is_printed_in_one_line_with_the_id_that_forget_takes_also_if_
     assert forgotten.stdout.startswith("forgotten: 1 message")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["messages trip", "config", "doctor", "demo", "config --json"])
+def test_a_command_whose_reader_leaves_ends_quietly_as_by_sigpipe(
+    database: str, command: str, unbuffered: str
+) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    db = ["--db", database] if command.startswith(("messages", "doctor")) else []
+    run = subprocess.run(
+        [sys.executable, "-m", "remanence", *command.split(), *db],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        check=False,
+        text=True,
+    )
+    os.close(write_end)
+
+    assert (run.returncode, run.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "place"), [((), "the standard output"), (("--json", "/dev/full"), "/dev/full")]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_without_space_is_named(
+    transcript: Path, options: tuple[str, ...], place: str, unbuffered: str
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "remanence", "replay", transcript, *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+            text=True,
+        )
+
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == f"remanence: {place}: No space left on device"
+
+
 def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:
     found = parsed(cli("recall", "trip", "gate B42", "--db", database, "--json"))["hits"]
     shown = cli("recall", "trip", "gate B42", "--db", database, "--limit", 1)

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 FAILED = 1
+PIPE_CLOSED = 128 + 13
+"""The exit code that a shell shows for programs that SIGPIPE ends, such as git or cat."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 (failed), 2 (wrong use) or 130 (Ctrl-C)."""
+    """Run a command and return its exit code.
+
+    It is 0, 1 (failed), 2 (wrong use), 130 (Ctrl-C) or 141 (the reader of its output has left).
+    """
     from remanence.errors import RemanenceError
 
     _open_streams()
@@ -21,15 +26,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe: flushing at exit would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        _discard_output()
+        return PIPE_CLOSED
     except (RemanenceError, OSError) as error:
         from remanence.cli.failures import explain
 
         explain(error)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         return FAILED
     return code
+
+
+def _discard_output() -> None:
+    """Discard what stdout did not take: flushing it at exit would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_streams() -> None:
@@ -45,5 +58,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=arguments, prog_name="remanence")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # to typer a failure like any other
+            raise end.__context__ from None
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

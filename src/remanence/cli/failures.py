@@ -1,8 +1,12 @@
 """Errors of a command: one line on stderr, and a traceback with --debug."""
 
+import errno
 import logging
 import sys
 import traceback
+
+_OF_WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of writing; those of files name the file."""
 
 _logger = logging.getLogger("remanence")
 
@@ -23,6 +27,7 @@ def explain(error: BaseException) -> None:
     if _logger.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
     text = str(error)
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        place = error.filename or ("the standard output" if error.errno in _OF_WRITING else None)
+        text = f"{place}: {error.strerror}" if place else text
     warn(f"remanence: {' '.join(text.split()) or type(error).__name__}")

@@ -152,7 +152,11 @@ def write_json(document: object, target: str = "-") -> None:
         print_json(document, indent=2)
         return
     text = json.dumps(document, default=_plain, ensure_ascii=False, indent=1)
-    Path(target).write_text(f"{text}\n", encoding="utf-8")
+    try:
+        Path(target).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        error.filename = target  # an error of writing does not name the file
+        raise
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:
