@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from remanence import Message
+from remanence.blocking import Memory
+
 Cli = Callable[..., CompletedProcess[str]]
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
 
@@ -154,6 +157,20 @@ def test_a_line_that_names_another_user_of_its_conversation_is_refused(
     assert run.returncode == 1
     assert "history.jsonl, line 3: " in run.stderr
     assert contents(cli, url, "a") == ["Number 0.", "Number 1."]
+
+
+def test_an_export_of_a_user_is_refused_with_what_can_be_imported(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    with Memory.open(url) as memory:
+        memory.conversation("trip", user="ana").append(Message.user("My flight is LH 454."))
+    (tmp_path / "ana.jsonl").write_text(cli("export", "--user", "ana", "--db", url).stdout)
+    run = cli("import", tmp_path / "ana.jsonl", "--db", url)
+
+    assert run.returncode == 1
+    assert "ana.jsonl, line 1: " in run.stderr
+    assert "has no role: an export of a user is only for reading; copy" in run.stderr
+    assert "'remanence messages'" in run.stderr
 
 
 def test_messages_that_name_no_conversation_go_to_the_one_that_is_given(

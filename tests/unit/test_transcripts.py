@@ -1,4 +1,5 @@
 import json
+import zipfile
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -225,6 +226,16 @@ def test_bytes_that_are_no_utf_8_are_named_with_their_line() -> None:
 
     with pytest.raises(MalformedTranscript, match="line 2: byte 0xff at position 29 is not UTF-8"):
         list(entries(lines, name="t"))
+
+
+def test_an_archive_is_to_be_unpacked_and_the_file_in_it_is_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "exp.zip", "w") as archive:
+        archive.writestr("conversations.json", "[]")
+
+    with pytest.raises(
+        MalformedTranscript, match=r"exp\.zip is a ZIP archive: unpack .* conversations"
+    ):
+        open_transcript(tmp_path / "exp.zip")
 
 
 def test_a_broken_document_is_named_with_the_line_in_it() -> None:

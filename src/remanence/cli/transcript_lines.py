@@ -12,6 +12,8 @@ SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversa
 """Keys under which an object has messages: `input` and `output` come from OpenAI's Responses,
 `contents` from Gemini, `conversations` from exports."""
 
+_ZIP = b"PK\x03\x04"
+
 Convert: TypeAlias = Callable[[JsonObject], JsonObject]
 """Converts an object of another format to a message, or to an object with messages."""
 
@@ -50,6 +52,11 @@ def records(lines: Iterable[bytes], *, name: str, convert: Convert = dict) -> It
 
 def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, start=1):
+        if number == 1 and line.startswith(_ZIP):
+            raise MalformedTranscript(
+                f"{name} is a ZIP archive: unpack it, and name a file in it, such as conversations.json "
+                "in an export of ChatGPT or Claude"
+            )
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -199,6 +199,11 @@ def _read(data: JsonObject) -> Message:
     if not isinstance(data.get("role"), str):
         is_export = "mapping" in data or "chat_messages" in data
         remedy = "use 'remanence import'" if is_export else 'add "role": "user" or \'assistant\''
+        if data.get("line") == "user":
+            remedy = (
+                "an export of a user is only for reading; copy a conversation with 'remanence messages' "
+                "and 'remanence import', or a whole memory with 'remanence copy'"
+            )
         raise InvalidMessage(f"{quote(data)} has no role: {remedy}")
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
