@@ -37,6 +37,9 @@ and all of Korean and Polish, set aside before any fit by the hand that wrote th
 HASTY = Path(__file__).with_name("unseen_hasty.tsv")
 """In the form of `READ`: what people type in haste, alone, by the three hands of
 `data/notes/*/hasty.txt`, set aside before any fit; Korean and Polish have no such talks to fit."""
+ASKING = Path(__file__).with_name("unseen_asking.tsv")
+"""In the form of `READ`: sentences that ask, in ten languages; what is kept states something before
+or behind its question. Written before how such sentences are split, which was never changed for it."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
@@ -67,6 +70,7 @@ def measure() -> list[Row]:
     rows = [*_rows(list(_read(READ)), "of a table that was read")]
     rows += _rows(list(_read(EVERYDAY)), "of unseen everyday messages")
     rows += _rows(list(_read(HASTY)), "of unseen messages typed in haste")
+    rows += _rows(list(_read(ASKING)), "of unseen sentences that ask")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
         rows += [*_rows(unseen, whose), asyncio.run(_dates(unseen, whose))]

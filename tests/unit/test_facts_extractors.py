@@ -78,6 +78,55 @@ async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profil
 
 
 @pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I'm a type 1 diabetic, any ideas for a snack?", "I'm a type 1 diabetic"),
+        ("Since I'm vegan, what should I order?", "Since I'm vegan"),
+        (
+            "hey, I'm Ben, I run a small bakery in Leeds, can you write me a post?",
+            "hey, I'm Ben, I run a small bakery in Leeds",
+        ),
+        ("Je suis diabétique de type 1, tu aurais une idée ?", "Je suis diabétique de type 1"),
+        (
+            "Ich habe zwei Kinder, Mia und Ben, was können wir am Samstag machen?",
+            "Ich habe zwei Kinder, Mia und Ben",
+        ),
+        ("Mi marido es alérgico al marisco, ¿qué pedimos?", "Mi marido es alérgico al marisco"),
+        ("我有两个孩子，米娅和小本，周六我们能做什么？", "我有两个孩子，米娅和小本"),
+        ("私は糖尿病です、おやつは何がいいですか？", "私は糖尿病です"),
+        ("زوجي يعمل في طنطا، كم مرة يمر القطار؟", "زوجي يعمل في طنطا"),
+        ("What can I cook, I'm vegetarian?", "I'm vegetarian"),
+        ("Что мне приготовить, я вегетарианка?", "я вегетарианка"),
+    ],
+)
+async def test_what_a_sentence_states_beside_its_question_is_a_fact(text: str, stated: str) -> None:
+    assert [draft.summary for draft in await extracted(text)] == [stated]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If I lived in Oslo, would I pay more tax?",
+        "Suppose I'm allergic, what then?",
+        "When I'm in Paris, where should I stay?",
+        "Is it true that I'm allergic, or not?",
+        "Do you like tea, coffee, water?",
+        "Does my sister live in Leeds, and is she married?",
+        "¿Es cierto que soy alérgica, o no?",
+        "Предположим, я врач, сколько я зарабатываю?",
+        "如果我住在奥斯陆，要交多少税？",
+        "لو كنت أعيش في أوسلو، كم سأدفع من الإيجار؟",
+    ],
+)
+async def test_neither_a_question_nor_what_it_supposes_is_a_fact(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+async def test_words_that_a_question_asks_to_translate_are_no_fact() -> None:
+    assert await extracted("Wie sagt man auf Italienisch, ich bin Vegetarierin?") == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "My left ankle is weak.",

@@ -1,8 +1,8 @@
 """Statements of users: sentences, with those and with the words before without which they say little."""
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -18,9 +18,17 @@ from remanence.observers.extractive.dependence import (
     says_little,
 )
 from remanence.observers.extractive.passage import Quotation
-from remanence.observers.extractive.sentence_scores import is_dependent, is_filler, is_standing
-from remanence.observers.extractive.sentences import Span
+from remanence.observers.extractive.sentence_scores import (
+    is_borrowed,
+    is_dependent,
+    is_filler,
+    is_impersonal,
+    is_standing,
+)
+from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
@@ -29,7 +37,12 @@ from remanence.types import Message
 
 _MAX_CHARACTERS = 300
 """Length of a sentence that is a statement, and of a statement that is quoted with what it quotes."""
-_ASKS = re.compile(r"[?？؟]\s*$")
+_OPENING_MARK = "¿"
+_PERSONAL = 1.0
+"""Score by its cutoff as a fact about the user from which what is behind a question is one."""
+_CONDITIONS = frozenset({"if", "when"})
+"""Classes of the words that begin what is only supposed, or only says of when the question is."""
+_OPENING_WORDS = 2
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
 
@@ -71,7 +84,8 @@ class _Passage(NamedTuple):
 def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """Yield what users state in messages, None after each step.
 
-    A sentence that says little is joined to those before it in its line. One that opens its message
+    What a sentence states beside its question is a statement of its own. A sentence that says little
+    is joined to those before it in its line. One that opens its message
     is preceded by the question or the proposal that it answers, and is left out if there is neither.
     One that gives a statement shortly before another value is preceded by that.
     """
@@ -108,7 +122,7 @@ def is_user(source: Message, user: str) -> bool:
 def _may_state(line: Line) -> bool:
     if line.is_quoted or line.is_handed_over:
         return False
-    return len(line.text) <= _MAX_CHARACTERS and not _ASKS.search(line.text)
+    return len(line.text) <= _MAX_CHARACTERS and not QUESTION_MARK.search(line.text)
 
 
 def _statements_of(
@@ -132,7 +146,7 @@ def _statements_of(
         if revised or ((answered or not is_unclear) and any(map(states, lines))):
             yield Statement(text, lines, scores, said.message, (*revised, *answered))
             is_answered = True
-        opens = opens and not revised and is_filler(scores) and not _ASKS.search(first.text)
+        opens = opens and not revised and is_filler(scores) and not QUESTION_MARK.search(first.text)
         yield None
 
 
@@ -156,7 +170,7 @@ def _find_revised(
 def _passages(said: SpokenText) -> Iterator[_Passage]:
     """Yield the sentences of a text, each with those after it that say little without it."""
     passage: _Passage | None = None
-    for span, line in zip(said.spans, said.lines, strict=True):
+    for span, line in _units(said):
         own = _Passage(span, (line,), scorer().score(line))
         joined = _join(said.text, passage, own) if passage else None
         if passage and not joined:
@@ -166,10 +180,63 @@ def _passages(said: SpokenText) -> Iterator[_Passage]:
         yield passage
 
 
+def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
+    """Yield the sentences of a text; before one that asks, what it states besides."""
+    for span, line in zip(said.spans, said.lines, strict=True):
+        if len(line.text) <= _MAX_CHARACTERS and QUESTION_MARK.search(line.text):
+            yield from _stated_beside(line, span)
+        yield span, line
+
+
+def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
+    """Yield the fact about the user that a sentence states before its question, or else behind it.
+
+    Where the question begins is where the scores of both sides differ most.
+    """
+    text = QUESTION_MARK.sub("", asking.text)
+    found = tuple(parts(text, Span(0, len(text))))
+    end = asking._replace(text=f"{text[found[-1].start :]}.")
+    before: list[tuple[float, Span, Line]] = []
+    behind: list[tuple[float, Span, Line]] = []
+    for last, first in pairwise(found):
+        head = asking._replace(text=f"{text[: last.end]}.")
+        tail = asking._replace(text=f"{text[first.start :]}.", opening=asking.opening or head)
+        above = statement_scores(head)[STATED] - statement_scores(tail)[STATED]
+        scores, tail_scores = scorer().score(head), scorer().score(tail)
+        if is_borrowed(scores):
+            continue
+        if above > 0 and not is_impersonal(scores):
+            if _is_meant(head, scores) and not _is_supposed(text, last):
+                before.append((above, Span(at.start, at.start + last.end), head))
+        elif is_impersonal(scores) and scorer().over(tail_scores, "personal") >= _PERSONAL:
+            is_meant = states(end) and _is_meant(tail, tail_scores)
+            if is_meant and not _is_supposed(text, found[0], first):
+                behind.append((-above, Span(at.start + first.start, at.start + len(text)), tail))
+    if before or behind:
+        _, span, line = max(before or behind, key=itemgetter(0))
+        yield span, line
+
+
+def _is_meant(side: Line, scores: Scores) -> bool:
+    """Return whether a side of a question is a statement in its speaker's own name."""
+    return states(side) and not is_borrowed(scores) and _OPENING_MARK not in side.text
+
+
+def _is_supposed(text: str, *spans: Span) -> bool:
+    """Return whether a word such as "if" or "when" is among the first of a part of a text."""
+    language = language_of(text, [word.lower() for word in WORD.findall(text)])
+    for span in spans:
+        said = text[span.start : span.end].lower()
+        opening = language.tag(said, WORD.findall(said))[:_OPENING_WORDS]
+        if any(not _CONDITIONS.isdisjoint(classes) for _, classes in opening):
+            return True
+    return False
+
+
 def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
     """Join a passage of a text and the next sentence if that says little without it."""
     (line,) = own.lines
-    if line.is_quoted or passage.lines[-1].is_quoted or _ASKS.search(line.text):
+    if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
         return None
     if not says_little(line.text, own.scores):
         return None

@@ -50,6 +50,10 @@ _JOINTS = (
     r"(?<=[—，；：])",
 )
 _CLAUSE = re.compile(rf"[\s—;:,，；：](?:{'|'.join(_JOINTS)})", re.IGNORECASE)
+_PAUSE = re.compile(r"[\s,;،؛，、；—](?:(?<=[,;،؛])\s+|(?<=[，、；—])\s*|(?<=\s)[-–—]+\s+)")
+"""A comma, a semicolon or a dash, with the space around it."""
+QUESTION_MARK = re.compile(r"\s*[?？؟]\s*$")
+"""The mark at the end of a sentence that asks, with the space around it."""
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _NUMBER = re.compile(r"\d{1,2}\.(?:\d{1,2}\.)?")
 """An ordinal, or a day and a month."""
@@ -165,6 +169,16 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, sentence.end)
+
+
+def parts(text: str, sentence: Span) -> Iterator[Span]:
+    """Yield what stands between the commas, semicolons and dashes of a sentence."""
+    start = sentence.start
+    for pause in _PAUSE.finditer(text, sentence.start, sentence.end):
+        if start < pause.start() and pause.end() < sentence.end:
+            yield Span(start, pause.start())
+            start = pause.end()
+    yield Span(start, sentence.end)
 
 
 def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
