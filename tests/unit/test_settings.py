@@ -178,6 +178,14 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
+        ("REMANENCE_FOO", "1", "REMANENCE_FOO (environment) is unknown: known are REMANENCE_URL, "),
+        (
+            "REMANENCE_POLICY__FOO",
+            "1",
+            "REMANENCE_POLICY__FOO (environment) is unknown: known are ",
+        ),
+        ("REMANENCE_API_KEY", "1", "REMANENCE_API_KEY (environment) is unknown: known are "),
+        ("REMANENCE_TAIL_TOKENS", "1", "did you mean REMANENCE_POLICY__TAIL_TOKENS?"),
         ("REMANENCE_URLL", "x", "REMANENCE_URLL (environment) is unknown: did you mean REMANENCE_"),
         (
             "REMANENCE_POLICY__TAIL",

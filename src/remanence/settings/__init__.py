@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from remanence.errors import InvalidPolicy
 from remanence.policy.policy import Policy
@@ -18,6 +18,12 @@ from remanence.validation import (
     check_fields,
     check_variable,
 )
+
+PREFIX: Final = "REMANENCE_"
+"""The beginning of each environment variable of a setting."""
+
+_SIMILAR_ENDS: Final = 0.5
+"""The similarity of `TAIL` to `TAIL_TOKENS` is 0.53."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +135,20 @@ def policy_of(settings: Settings) -> Policy:
     return Policy.from_preset(settings.preset, settings.policy)
 
 
+def _last_part(name: str) -> str:
+    return name.removeprefix(PREFIX).rpartition("__")[2].rpartition(".")[2]
+
+
 def nearest_hint(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
-    """Return the remedy for an unknown name: the most similar known name, or a list of names."""
-    nearest = difflib.get_close_matches(name, known, n=1)
+    """Return the remedy for an unknown name: the most similar known name, or a list of names.
+
+    The last parts must be similar, too: what names share, such as `policy.`, makes none similar.
+    """
+    ends = difflib.get_close_matches(
+        _last_part(name), map(_last_part, known), n=len(known), cutoff=_SIMILAR_ENDS
+    )
+    similar = {each.removeprefix(PREFIX): each for each in known if _last_part(each) in ends}
+    nearest = [
+        similar[each] for each in difflib.get_close_matches(name.removeprefix(PREFIX), similar, n=1)
+    ]
     return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(listed or known)}"

@@ -20,12 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.policy.policy import Policy
-from remanence.settings import Settings, nearest_hint, policy_of
+from remanence.settings import PREFIX, Settings, nearest_hint, policy_of
 from remanence.settings.compat import translate
 from remanence.settings.entry import Entry, flat_entries, whole_number
 from remanence.validation import check_value, field_types, is_of_type
 
-PREFIX = "REMANENCE_"
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
 FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset(
