@@ -28,7 +28,6 @@ from remanence.observers.extractive.sentence_scores import (
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import WORD, language_of
-from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
