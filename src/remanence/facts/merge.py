@@ -1,9 +1,10 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set as AbstractSet
+from collections.abc import Collection, Hashable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf, log2
+from typing import TypeAlias
 
 from remanence.clock import Clock
 from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
@@ -44,13 +45,15 @@ _STEM = 3
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
 
+_Keys: TypeAlias = frozenset[Hashable]
+
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
     """The terms of a summary: all, and those with digits.
 
-    `text` is the summary without its speaker, and `words` are all of its words and signs.
-    `says_little` marks an answer to a question that it quotes, and words that depend on others.
+    `text` is the summary without its speaker, and `words` are all of its words and signs. `stems`
+    are the terms that may have an ending in another fact.
     `names` are names in the order of the text. `owners` are the user's people and things that it
     names: "my sister", "my flight". `person` names whose home it tells: empty for the user, None if
     it tells no home.
@@ -58,9 +61,9 @@ class _Meaning:
 
     speaker: str
     text: str
-    says_little: bool
     words: frozenset[str]
     bag: frozenset[str]
+    stems: tuple[str, ...]
     owners: frozenset[str]
     person: frozenset[str] | None
     names: tuple[str, ...]
@@ -87,7 +90,7 @@ def merge_facts(
     """
     now = clock.now()
     ended = [fact for fact in past if fact.valid_to is not None]
-    merge = _Merge(list(known), ended, len(known))
+    merge = _Merge(known, ended, len(known), {fact.id: _keys(fact, made_by) for fact in known})
     for draft in drafts:
         if not draft.summary.strip():
             continue
@@ -105,6 +108,7 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
+        merge.relate(fact, draft)
         repeated = merge.find_repeated(draft)
         if repeated is not None and is_wish(fact) and not is_wish(repeated):
             # The user's own words take the place of others for the same.
@@ -153,17 +157,31 @@ class _Merge:
     What becomes of a draft does not depend on which facts before it are known and which are added.
     """
 
-    known: list[Fact]
-    past: list[Fact]
+    known: Sequence[Fact]
+    past: Sequence[Fact]
     count: int
+    keys: dict[str, _Keys | None]
+    related: Sequence[Fact] = ()
+    """The facts that a draft may repeat or end, or that may end it, the last written first."""
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     repetitions: list[Repetition] = field(default_factory=list)
 
-    def current(self) -> Iterator[Fact]:
-        """Yield the facts that nothing has replaced, the last written first."""
-        facts = (*reversed(self.added.values()), *self.known)
-        yield from (fact for fact in facts if self._successor(fact) is None)
+    def relate(self, fact: Fact, draft: FactDraft) -> None:
+        """Find what is related to a draft and its fact, before it is added."""
+        mine = self.keys[fact.id] = _keys(fact, fact.made_by)
+        self.related = [
+            known
+            for known in (*reversed(self.added.values()), *self.known)
+            if mine is None
+            or (keys := self.keys[known.id]) is None
+            or not mine.isdisjoint(keys)
+            or known.id == draft.replaces
+        ]
+
+    def current(self) -> list[Fact]:
+        """Return the related facts that nothing has replaced, the last written first."""
+        return [fact for fact in self.related if self._successor(fact) is None]
 
     def _successor(self, fact: Fact) -> str | None:
         return self.replaced.get(fact.id, fact.superseded_by)
@@ -207,7 +225,7 @@ class _Merge:
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact, which may replace known ones and earlier ones of the same drafts."""
-        for old in list(self.current()):
+        for old in self.current():
             if _replaces(fact, draft, old):
                 self._end(old, fact)
         before = [old for old in self.current() if old.valid_from <= fact.valid_from]
@@ -225,6 +243,21 @@ class _Merge:
         """Return how far the score that a later fact ends an earlier one is above its cutoff."""
         doublings = log2(max(1.0, self.count / _FEW_FACTS))
         return _score_of_end(earlier, later) - _RISE_PER_DOUBLING * doublings
+
+
+def _keys(fact: Fact, made_by: str) -> _Keys | None:
+    """Return keys of which two statements have one in common if one may repeat or end the other.
+
+    None unless it and what *made_by* makes are statements: others may share function words alone.
+    """
+    if not (fact.made_by.startswith(STATEMENTS) and made_by.startswith(STATEMENTS)):
+        return None
+    keys = {
+        fact.summary.casefold(),
+        (fact.conversation, fact.first_seq),
+        *(term[:_STEM] for term in _meaning(fact).bag),
+    }
+    return frozenset(keys | {HOME} if _is_home(fact) else keys)
 
 
 def _same(one: Fact | FactDraft, other: Fact) -> bool:
@@ -296,7 +329,7 @@ def _is_of_one_person(new: Fact, old: Fact) -> bool:
 
 
 def _score_of_end(earlier: Fact, later: Fact) -> float:
-    """Return the learned score that a later fact ends an earlier one.
+    """Return the learned score that a later fact ends an earlier one; minus infinity if below 0.
 
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
@@ -306,16 +339,28 @@ def _score_of_end(earlier: Fact, later: Fact) -> float:
     if not _have_same_subject(later, earlier):
         return -inf
     one, other = _meaning(earlier), _meaning(later)
-    if _says_besides(one, other) >= _SURELY_SEVERAL:
+    is_statement = later.made_by.startswith(STATEMENTS)
+    if not is_statement:
+        score = score_of_saved(earlier.summary, later.summary)
+    elif (
+        all(map(str.isdigit, one.words ^ other.words))
+        or _denies_other(one, other)
+        or not _share_word(one, other)
+    ):
         return -inf
-    if not later.made_by.startswith(STATEMENTS):
-        return score_of_saved(earlier.summary, later.summary)
-    if other.says_little and not one.says_little:
+    else:
+        score = score_of_end(one.text, other.text)
+    if score < 0 or _says_besides(one, other) >= _SURELY_SEVERAL:
         return -inf
-    differs_in_numbers = all(map(str.isdigit, one.words ^ other.words))
-    if differs_in_numbers or _denies_other(one, other) or not _share_word(one, other):
+    if is_statement and _says_little(other.text) and not _says_little(one.text):
         return -inf
-    return score_of_end(one.text, other.text)
+    return score
+
+
+@lru_cache(maxsize=4_096)
+def _says_little(text: str) -> bool:
+    """Return whether a text answers a question that it quotes, or depends on other words."""
+    return is_answer(text) or is_dependent(scorer().score(Line(text, "user")))
 
 
 def _denies_other(one: _Meaning, other: _Meaning) -> bool:
@@ -331,12 +376,10 @@ def _denies_other(one: _Meaning, other: _Meaning) -> bool:
 
 def _share_word(one: _Meaning, other: _Meaning) -> bool:
     """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas"."""
-    return any(
-        long.startswith(short) and not short.isdigit()
-        for a in one.bag
-        for b in other.bag
-        for short, long in [sorted((a, b), key=len)]
-        if len(short) >= _STEM or a == b
+    return (
+        any(not term.isdigit() for term in one.bag & other.bag)
+        or any(term.startswith(other.stems) for term in one.bag)
+        or any(term.startswith(one.stems) for term in other.bag)
     )
 
 
@@ -360,6 +403,8 @@ def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
 
 def _meaning(said: Fact | FactDraft) -> _Meaning:
     """Return the meaning of a fact, whose speaker is the user unless a tag names another."""
+    if not said.tags:
+        return _meaning_of(said.summary)
     names = (tag.removeprefix(SPEAKER) for tag in said.tags if tag.startswith(SPEAKER))
     speaker = next(names, "")
     return _meaning_of(said.summary.removeprefix(f"{speaker}: "), speaker)
@@ -371,14 +416,15 @@ def _meaning_of(text: str, speaker: str = "") -> _Meaning:
     small = vocabulary.function_words
     said = list(words(text, vocabulary, opens=False))
     content = [word for word in said if word.key not in small]
+    bag = _all_terms(content)
     cue = next(iter(find_cues(text, "home")), None)
     person = _person(text, said, cue, vocabulary) if cue else None
     return _Meaning(
         speaker=speaker.casefold(),
         text=text,
-        says_little=is_answer(text) or is_dependent(scorer().score(Line(text, "user"))),
         words=frozenset(WORD.findall(text.casefold())),
-        bag=_all_terms(content),
+        bag=bag,
+        stems=tuple(term for term in bag if len(term) >= _STEM and not term.isdigit()),
         owners=_owners(said, vocabulary),
         person=person,
         names=tuple(word.key for word in content if word.is_name),
