@@ -52,12 +52,14 @@ def score_of_saved(earlier: str, later: str) -> float:
 
 def saved_features(earlier: str, later: str) -> Groups:
     """Groups of features of two facts; none if they share no part of a word."""
+    if _shareable(earlier).isdisjoint(_shareable(later)):
+        return ()
     one, other = _tokens(earlier), _tokens(later)
     shared, changes, pattern = _compare(one, other)
     if not any(token.key[0].isalnum() for token in shared) and _grams(one).isdisjoint(
         _grams(other)
     ):
-        return ()
+        return ()  # They share words on either side of a colon.
     only: tuple[Tokens, Tokens] = (
         [token for change in changes for token in change.earlier],
         [token for change in changes for token in change.later],
@@ -75,6 +77,13 @@ def saved_features(earlier: str, later: str) -> Groups:
         (f"later {name}" for name in _names(() if is_value else only[1])),
     )
     return tuple(filter(None, (tuple(dict.fromkeys(group)) for group in groups)))
+
+
+@lru_cache(maxsize=4_096)
+def _shareable(text: str) -> frozenset[str]:
+    """The words, numbers and n-grams of a text, of which two facts share one if they have a score."""
+    tokens = _tokens(text)
+    return _grams(tokens).union(token.key for token in tokens if token.key[0].isalnum())
 
 
 @lru_cache(maxsize=4_096)
@@ -180,8 +189,13 @@ def _names(tokens: Iterable[_Token]) -> Iterator[str]:
         if token.classes:
             yield from (f"word {token.key}", f"class {token.classes[0]}")
         else:
-            yield from sorted(_parts(token))
+            yield from _parts(token)
 
 
 def _parts(token: _Token) -> Iterable[str]:
-    return () if token.key[0].isdigit() else word_grams(token.key)
+    return () if token.key[0].isdigit() else _word_grams(token.key)
+
+
+@lru_cache(maxsize=1 << 14)
+def _word_grams(word: str) -> tuple[str, ...]:
+    return tuple(sorted(word_grams(word)))
