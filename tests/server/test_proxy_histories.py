@@ -193,6 +193,35 @@ async def test_a_request_costs_the_same_however_long_the_tape_is(
     assert reads[-1] <= reads[-10], reads
 
 
+async def test_what_matters_to_a_message_is_searched_once_however_many_tools_are_called(
+    upstream: ModelServer,
+) -> None:
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with memory_on(store, clock) as memory:
+        app = create_app(memory, anthropic_url=upstream.url)
+        searches = []
+        async with served(app) as proxy:
+            history: list[dict[str, Any]] = []
+            for number in range(6):
+                if number % 3 == 0:
+                    history.append(user(f"Which pier has boat {number}?"))
+                before = store.calls.count("search_facts")
+                upstream.script(Reply("I look.", calls=(Call(f"c{number}", "find", {}),)))
+                body = {"model": "m", "max_tokens": 900, "messages": history}
+                named = {**NAMED, "x-remanence-user": "ana"}
+                response = await proxy.http.post(MESSAGES, json=body, headers=named)
+                assert response.headers["x-remanence-memory"] == "on"
+                searches.append(store.calls.count("search_facts") - before)
+                call = {"type": "tool_use", "id": f"c{number}", "name": "find", "input": {}}
+                result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "Pier 4."}
+                history += [assistant([{"type": "text", "text": "I look."}, call])]
+                history += [{"role": "user", "content": [result]}]
+        await store.close()
+
+    assert searches == [1, 0, 0, 1, 0, 0]
+
+
 async def talk(
     proxy: Client, upstream: ModelServer, memory: Memory, turns: int
 ) -> list[dict[str, Any]]:

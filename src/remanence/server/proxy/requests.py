@@ -176,11 +176,13 @@ class Requests:
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
         newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
+        is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         context = await stored.conversation.context(
             system=_overhead(
                 body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
             ),
-            recall=None if newest is None else messages[newest].text,
+            # Only the first request of a turn shows what is recalled for it.
+            recall=messages[stored.length - 1].text if is_asked else None,
             model=f"{api.provider}:{body.get('model')}",
         )
         rewritten = self._rewrite(api, body, units, stored, context, newest)
@@ -249,13 +251,16 @@ class Requests:
         """
         if seq is None:
             return ""
-        of = (stored.conversation.ref.tenant, stored.version)
-        known, text = self._volatile.get(of, (0, ""))
+        known, text = self._volatile_of(stored)
         if known != seq:
             is_last = seq == context.stats.last_seq
             text = volatile_block(context.volatile) if is_last and context.volatile else ""
-        self._volatile[of] = (seq, text)
+        self._volatile[stored.conversation.ref.tenant, stored.version] = (seq, text)
         return text
+
+    def _volatile_of(self, stored: Stored) -> tuple[int, str]:
+        """Return the seq of the last message of a tape with a volatile text, and the text."""
+        return self._volatile.get((stored.conversation.ref.tenant, stored.version), (0, ""))
 
 
 def _is_user_text(message: Message) -> bool:
