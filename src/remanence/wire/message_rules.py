@@ -78,7 +78,8 @@ def is_empty(message: Message) -> bool:
 
 def storable(text: str) -> str:
     """Return *text* without NUL characters, and with "?" for lone surrogates, so that it can be stored."""
-    return text.replace("\0", "").encode(errors="replace").decode()
+    text = text.replace("\0", "")
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _check_types(value: Message | Part | Extra) -> None:
