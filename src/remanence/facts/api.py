@@ -16,7 +16,7 @@ from remanence.arguments import (
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
-from remanence.facts.merge import SAVED, merge_facts, with_superseded
+from remanence.facts.merge import SAVED, merge_facts, needs_past, with_superseded
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
@@ -108,7 +108,9 @@ class Facts:
             draft = replace(draft, first_seq=first_seq, last_seq=last_seq)
         for _ in range(TRIES):
             known = await self._known(owner, replaces)
-            past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
+            past: Sequence[Fact] = ()
+            if needs_past([draft], known, now=self._clock.now()):
+                past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
             changes = merge_facts(
                 [draft],
                 known,

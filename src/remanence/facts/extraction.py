@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.facts.merge import WISH, merge_facts
+from remanence.facts.merge import WISH, merge_facts, needs_past
 from remanence.facts.wishes import mark_wishes
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import (
     ConversationRef,
+    Fact,
     FactChanges,
     FactDraft,
     MemoryState,
@@ -117,7 +118,9 @@ class Extraction:
             said = (*before, *messages)
             drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
-        past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
+        past: Sequence[Fact] = ()
+        if needs_past(drafts, known, now=self.clock.now()):
+            past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
         # Comparing with thousands of facts would block the event loop.
         return await asyncio.to_thread(
             merge_facts,

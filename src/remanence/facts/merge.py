@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from math import inf, log2
 from typing import TypeAlias
@@ -127,6 +128,12 @@ def merge_facts(
         repetitions=tuple(merge.repetitions),
         newest=known[0].id if known else "",
     )
+
+
+def needs_past(drafts: Sequence[FactDraft], known: Sequence[Fact], *, now: datetime) -> bool:
+    """Return whether `merge_facts` needs *past*: a draft was said before one of the known facts."""
+    latest = max((fact.valid_from for fact in known), default=now)
+    return any((draft.valid_from or now) < latest for draft in drafts)
 
 
 def is_wish(fact: Fact) -> bool:
