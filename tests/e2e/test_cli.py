@@ -641,6 +641,39 @@ def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Pat
     assert "is an empty file" in run.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["forget", "--user", "ana", "--yes"],
+        ["forget", "trip", "--message", "m1", "--yes"],
+        ["delete", "trip", "--yes"],
+        ["flush", "trip"],
+        ["import-notes", "trip", "--from", "."],
+        ["consolidate"],
+        ["keys", "revoke", "key"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_on_an_empty_file_fails_and_leaves_it_empty(
+    cli: Cli, command: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty.db").touch()
+
+    run = cli(*command, "--db", f"sqlite:///{tmp_path}/empty.db")
+
+    assert run.returncode == 1
+    assert "is an empty file" in run.stderr
+    assert (tmp_path / "empty.db").read_bytes() == b""
+
+
+def test_consolidating_where_there_is_no_database_creates_none(cli: Cli, tmp_path: Path) -> None:
+    run = cli("consolidate", "--db", f"sqlite:///{tmp_path}/memory.db")
+
+    assert run.returncode == 1
+    assert "there is no database at" in run.stderr
+    assert not (tmp_path / "memory.db").exists()
+
+
 def test_a_model_whose_package_is_missing_is_named_in_a_line(cli: Cli, tmp_path: Path) -> None:
     run = cli("chat", "--model", "mistral:foo", "--db", f"sqlite:///{tmp_path}/memory.db")
 

@@ -560,6 +560,8 @@ def test_days_are_consolidated_from_the_command_line(
     (folder / "2020-02-03.md").write_text("- the badge is K-7\n")
     (tmp_path / "remanence.toml").write_text('url = "sqlite:///m.db"\ndaily_directory = "notes"\n')
 
+    assert main(["migrate", "--json"]) == 0
+    capsys.readouterr()
     assert main(["consolidate", "--json"]) == 0
     [done] = json.loads(capsys.readouterr().out)["consolidated"]
     (folder / "MEMORY.md").write_text((folder / "MEMORY.md").read_text() + "more\n")

@@ -132,7 +132,8 @@ async def consolidate(
     as_json: AsJson = False,
 ) -> int:
     """Summarise old daily notes into MEMORY.md, and archive them."""
-    async with Memory.open(settings=replace(load(url=db).settings, workers=0)) as memory:
+    settings = replace(load(url=db).settings, workers=0)
+    async with open_existing(settings, access="work") as memory:  # it needs the model
         results = await memory.consolidate(user=user, tenant=tenant)
     done = [each for each in results if each.memory_file.parent.is_dir()]
     if as_json:

@@ -46,8 +46,10 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
 
     Raises:
         StoreUnavailable: there is no database; none is created.
+        NotADatabase: the file is empty; it stays so.
     """
-    if not _may_exist(settings.url):
+    file = _file_of(settings.url)
+    if file is not None and not file.exists():
         url = mask_password(settings.url)
         raise StoreUnavailable(
             f"there is no database at {url}: name one with --db or REMANENCE_URL"
@@ -56,8 +58,10 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
         )
+    is_empty = file is not None and not file.stat().st_size
+    read_only = access == "read" or is_empty  # an empty file is refused then, not filled
     # Anyone who can read the file can read the memory of every user.
-    async with Memory.open(settings=settings, read_only=access == "read", all_users=True) as memory:
+    async with Memory.open(settings=settings, read_only=read_only, all_users=True) as memory:
         yield memory
 
 
@@ -84,6 +88,7 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
     return chat
 
 
-def _may_exist(url: str) -> bool:
+def _file_of(url: str) -> Path | None:
+    """Return the file of a SQLite database; None if it has none."""
     path = url.removeprefix("sqlite:///")
-    return path in ("", url, ":memory:") or Path(path).exists()
+    return None if path in ("", url, ":memory:") else Path(path)
