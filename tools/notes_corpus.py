@@ -21,9 +21,10 @@ RULES = "rules"
 TASKS = "tasks"
 EVERYDAY = "everyday"
 HASTY = "hasty"
+FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
-    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")

@@ -100,9 +100,14 @@ HEADS: dict[str, Truth] = {
 }
 
 
-def conversations(*, held: bool) -> Corpus:
-    """Units of the part to fit, or of the part set aside, each with its sentences."""
+def conversations(*, held: bool, forgetting: bool = False) -> Corpus:
+    """Units of the part to fit, or of the part set aside, each with its sentences.
+
+    The register with look-alikes of requests to forget is left out unless it is asked for.
+    """
     sentences = notes_corpus.read()
+    if not forgetting:
+        sentences = [one for one in sentences if one.register != notes_corpus.FORGETTING]
     apart = notes_corpus.held_out(sentences)
     units = [list(group) for _, group in groupby(sentences, key=notes_corpus.unit)]
     return [unit for unit in units if (notes_corpus.unit(unit[0]) in apart) == held]
