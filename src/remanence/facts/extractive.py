@@ -43,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}7"
+        return f"{STATEMENTS}8"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)
@@ -55,7 +55,10 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     for said in statements((*request.before, *request.messages)):
         if said is not None and said.source.seq not in earlier:
             draft = _draft(said)
-            if not is_user(said.source, request.user):
+            is_own = is_user(said.source, request.user)
+            if said.forgets and not is_own:
+                continue
+            if not is_own:
                 name = said.source.speaker
                 summary, tags = f"{name}: {draft.summary}", (*draft.tags, f"{SPEAKER}{name}")
                 draft = replace(draft, summary=summary, tags=tags)
@@ -74,6 +77,7 @@ def _draft(said: Statement) -> FactDraft:
         first_seq=said.first_seq,
         last_seq=said.source.seq,
         valid_from=said.source.created_at,
+        forgets=said.forgets,
     )
 
 

@@ -1,9 +1,11 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
-from collections.abc import Collection, Hashable, Iterable, Sequence, Set as AbstractSet
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise, takewhile
 from math import inf, log2
 from typing import TypeAlias
 
@@ -13,7 +15,8 @@ from remanence.observers.extractive.passage import Quotation, is_answer, quotati
 from remanence.observers.extractive.render import Word, has_digit, terms, terms_of, words
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.fact import SEVERAL, fact_scores
-from remanence.observers.learned.features import Line
+from remanence.observers.learned.features import UNSPACED, Line, tag
+from remanence.observers.learned.forgetting import asks_to_forget
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import score_of_end
 from remanence.observers.learned.saved import score_of_saved
@@ -43,6 +46,7 @@ _MAX_DENIED = 3
 """Words of a thing that a fact denies or affirms, without its numbers."""
 _STEM = 3
 """Letters of a word that may have an ending in another fact."""
+_PARTS = re.compile("[,;:،؛、，；：]")
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
 
@@ -82,12 +86,12 @@ def merge_facts(
     clock: Clock,
     past: Sequence[Fact] = (),
 ) -> FactChanges:
-    """Return the new facts in *drafts*, and the facts of *known*, newest first, that they replace.
+    """Return the new facts in *drafts*, and the facts of *known*, newest first, that they end.
 
     A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
     replaces it takes its place among those of *past* that this one had replaced. A draft replaces
     the fact that it names, one that it denies, another home of the same person, and the fact
-    that it most surely ends by a learned score.
+    that it most surely ends by a learned score. A request to forget ends the facts that it names.
     """
     now = clock.now()
     ended = [fact for fact in past if fact.valid_to is not None]
@@ -109,6 +113,9 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
+        if draft.forgets:
+            merge.forget(fact)
+            continue
         merge.relate(fact, draft)
         repeated = merge.find_repeated(draft)
         if repeated is not None and is_wish(fact) and not is_wish(repeated):
@@ -118,13 +125,16 @@ def merge_facts(
             merge.repetitions.append(Repetition(repeated.id, fact))
         elif (later := merge.find_later(fact)) is not None:
             merge.add_before(later, fact)
+        elif (forgotten := merge.find_forgotten(fact)) is not None:
+            merge.repetitions.append(Repetition(forgotten.id, fact))
         else:
             merge.add(fact, draft)
-    if not merge.added and not merge.repetitions:
+    if not (merge.added or merge.repetitions or merge.ended):
         return FactChanges()
     return FactChanges(
         facts=tuple(merge.added.values()),
         replaced=merge.replaced,
+        ended=tuple(merge.ended.values()),
         repetitions=tuple(merge.repetitions),
         newest=known[0].id if known else "",
     )
@@ -172,6 +182,7 @@ class _Merge:
     """The facts that a draft may repeat or end, or that may end it, the last written first."""
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
+    ended: dict[str, Fact] = field(default_factory=dict)
     repetitions: list[Repetition] = field(default_factory=list)
 
     def relate(self, fact: Fact, draft: FactDraft) -> None:
@@ -179,7 +190,7 @@ class _Merge:
         mine = self.keys[fact.id] = _keys(fact, fact.made_by)
         self.related = [
             known
-            for known in (*reversed(self.added.values()), *self.known)
+            for known in self._all()
             if mine is None
             or (keys := self.keys[known.id]) is None
             or not mine.isdisjoint(keys)
@@ -187,8 +198,16 @@ class _Merge:
         ]
 
     def current(self) -> list[Fact]:
-        """Return the related facts that nothing has replaced, the last written first."""
-        return [fact for fact in self.related if self._successor(fact) is None]
+        """Return the related facts that nothing has ended, the last written first."""
+        return [fact for fact in self.related if self._is_current(fact)]
+
+    def _all(self) -> Iterator[Fact]:
+        yield from reversed(self.added.values())
+        yield from self.known
+
+    def _is_current(self, fact: Fact) -> bool:
+        is_ended = fact.valid_to is not None or fact.id in self.ended
+        return not is_ended and self._successor(fact) is None
 
     def _successor(self, fact: Fact) -> str | None:
         return self.replaced.get(fact.id, fact.superseded_by)
@@ -210,6 +229,30 @@ class _Merge:
             best = max(later, key=lambda known: self._score(fact, known), default=None)
             other = best if best is not None and self._score(fact, best) >= 0 else None
         return other
+
+    def find_forgotten(self, fact: Fact) -> Fact | None:
+        """Return the fact that says the same, and that the user asked to forget after this one."""
+        ended = (old for old in (*self.past, *self.added.values()) if self._successor(old) is None)
+        return next(
+            (
+                old
+                for old in ended
+                if old.valid_to and fact.valid_from <= old.valid_to and _same(fact, old)
+            ),
+            None,
+        )
+
+    def forget(self, request: Fact) -> None:
+        """End the facts that a request names."""
+        said = [
+            old
+            for old in self._all()
+            if self._is_current(old) and old.valid_from <= request.valid_from
+        ]
+        for old in _find_named(request, said):
+            facts = self.added if old.id in self.added else self.ended
+            facts[old.id] = replace(old, valid_to=request.valid_from)
+            self.count -= 1
 
     def add_before(self, later: Fact, fact: Fact) -> None:
         """Add a fact that a later one has replaced, after those that were said before it."""
@@ -397,6 +440,77 @@ def _says_besides(one: _Meaning, other: _Meaning) -> float:
     """
     restates = len(one.bag - other.bag) <= 1 and len(other.bag - one.bag) <= 1
     return -inf if restates else fact_scores(one.text)[SEVERAL]
+
+
+def _find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Return the facts that a request to forget repeats, else those about a thing that it names."""
+    asked = _meaning(request)
+    named = [fact for fact in facts if _is_named(_meaning(fact), asked)]
+    repeated = [fact for fact in named if _is_repeated(_meaning(fact), asked)]
+    return repeated or [fact for fact in named if _is_about(_meaning(fact), asked.text)]
+
+
+def _is_named(known: _Meaning, asked: _Meaning) -> bool:
+    """Return whether a fact has all that a request says, besides words that ask to forget.
+
+    What a request says between commas without a word of the fact, such as a reason, does not count.
+    """
+    if known.speaker or not asked.owners <= known.bag:
+        return False
+    told = [
+        part
+        for part in _PARTS.split(asked.text)
+        if any(_has(known, word) for word in _content(part))
+    ]
+    if not told or any(_meaning_of(part).is_negative for part in told) != known.is_negative:
+        return False
+    said = {word for part in told for word in _content(part)}
+    return all(_has(known, word) or asks_to_forget(word) for word in said)
+
+
+@lru_cache(maxsize=4_096)
+def _content(text: str) -> frozenset[str]:
+    """The words of a text that are no function words; one with an ending such as "my" counts."""
+    said = [word.lower() for word in WORD.findall(text)]
+    known = language_of(text, said).words.keys() | vocabulary_of(text).function_words
+    return frozenset(
+        word
+        for word, _ in tag(text, said)
+        if word[0].isalnum() and known.isdisjoint((word, word.partition("'")[0]))
+    )
+
+
+def _has(known: _Meaning, word: str) -> bool:
+    if UNSPACED.match(word):
+        return word in known.text.casefold()
+    return not known.bag.isdisjoint((word, *terms(word)))
+
+
+def _is_repeated(known: _Meaning, asked: _Meaning) -> bool:
+    """Return whether a request has nearly all words of a fact, all its numbers, and its owners."""
+    if UNSPACED.search(known.text):
+        return all(word in asked.text.casefold() for word in _content(known.text))
+    if not (known.bag and known.numbers <= asked.numbers and known.owners <= asked.bag):
+        return False
+    return len(known.bag & asked.bag) >= _ALIKE * len(known.bag)
+
+
+def _is_about(known: _Meaning, text: str) -> bool:
+    """Return whether a request such as "delete my phone number" names what a fact is about.
+
+    "My" follows the word that asks: "the address of my sister" names nothing of hers.
+    """
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    for at, ((before, _), (_, classes)) in enumerate(pairwise(tagged), 2):
+        if "my" in classes and asks_to_forget(before):
+            words_after = takewhile(lambda one: not one[1] and one[0].isalnum(), tagged[at:])
+            owned = {word for word, _ in words_after}
+            return (
+                bool(known.owners)
+                and known.owners <= {term for word in owned for term in (word, *terms(word))}
+                and all(_has(known, word) for word in owned)
+            )
+    return False
 
 
 def _is_home(fact: Fact) -> bool:

@@ -27,6 +27,7 @@ from remanence.observers.extractive.sentence_scores import (
 )
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.forgetting import score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
@@ -50,7 +51,8 @@ class Statement(NamedTuple):
     """Sentences of a message that a user states, with the scores of them as one.
 
     The first may depend on what is `quoted`: an earlier statement that it gives another value, and a
-    question or a proposal in the message before.
+    question or a proposal in the message before. If it `forgets`, it is no statement, but a request
+    to forget one.
     """
 
     text: str
@@ -58,6 +60,7 @@ class Statement(NamedTuple):
     scores: Scores
     source: Message
     quoted: tuple[Quotation, ...] = ()
+    forgets: bool = False
 
     @property
     def summary(self) -> str:
@@ -81,7 +84,7 @@ class _Passage(NamedTuple):
 
 
 def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
-    """Yield what users state in messages, None after each step.
+    """Yield what users state in messages or ask to forget, None after each step.
 
     What a sentence states beside its question is a statement of its own. A sentence that says little
     is joined to those before it in its line. One that opens its message
@@ -96,7 +99,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
             reply = before
         if said.role == "user":
             for statement in _statements_of(said, reply, earlier):
-                if statement is not None:
+                if statement is not None and not statement.forgets:
                     earlier.append(statement)
                 yield statement
         before = said
@@ -119,9 +122,16 @@ def is_user(source: Message, user: str) -> bool:
 
 
 def _may_state(line: Line) -> bool:
-    if line.is_quoted or line.is_handed_over:
-        return False
-    return len(line.text) <= _MAX_CHARACTERS and not QUESTION_MARK.search(line.text)
+    return _is_own(line) and not QUESTION_MARK.search(line.text)
+
+
+def _is_own(line: Line) -> bool:
+    """Return whether a line is short enough and, as far as its place says, in the user's own words."""
+    return not (line.is_quoted or line.is_handed_over) and len(line.text) <= _MAX_CHARACTERS
+
+
+def _asks_to_forget(line: Line) -> bool:
+    return _is_own(line) and score_of_request(line) >= 0
 
 
 def _statements_of(
@@ -131,6 +141,10 @@ def _statements_of(
     opens, is_answered = True, False
     for span, lines, scores in _passages(said):
         first, text = lines[0], said.text[span.start : span.end]
+        if _asks_to_forget(first):
+            yield Statement(text, lines, scores, said.message, forgets=True)
+            yield None
+            continue
         is_certain = is_standing(first.text, scores) and not is_dependent(scores)
         stands_alone = is_certain or statement_scores(first)[WISHES] >= 0
         lacks = not stands_alone and says_little(first.text, scores)
@@ -236,6 +250,8 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
     """Join a passage of a text and the next sentence if that says little without it."""
     (line,) = own.lines
     if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
+        return None
+    if _asks_to_forget(line) or _asks_to_forget(passage.lines[-1]):
         return None
     if not says_little(line.text, own.scores):
         return None

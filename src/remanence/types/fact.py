@@ -19,7 +19,8 @@ class Owner(NamedTuple):
 class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
-    `replaces` is the id of the known fact that it supersedes.
+    `replaces` is the id of the known fact that it supersedes. If it `forgets`, its summary is a
+    request of the user: it becomes no fact, and ends those that it names.
     """
 
     summary: str
@@ -29,6 +30,7 @@ class FactDraft:
     last_seq: int | None = None
     valid_from: datetime | None = None
     replaces: str | None = None
+    forgets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Fact:
 
     `conversation` with `first_seq..last_seq` is its source, which a fact saved by hand may lack. It
     is valid from `valid_from` to `valid_to`, which is None for a current fact; `superseded_by` is
-    the id of the fact that replaced it.
+    the id of the fact that replaced it, None if the user asked to forget it.
     """
 
     id: str
@@ -83,6 +85,7 @@ class FactChanges:
 
     facts: tuple[Fact, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    ended: tuple[Fact, ...] = ()
     repetitions: tuple[Repetition, ...] = ()
     newest: str | None = None
 

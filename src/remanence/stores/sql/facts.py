@@ -120,7 +120,8 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
 
 def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    facts = (*changes.facts, *(repetition.fact for repetition in changes.repetitions))
+    repeating = (repetition.fact for repetition in changes.repetitions)
+    facts = (*changes.facts, *repeating, *changes.ended)
     if not facts:
         return ()
     owner = facts[0].owner
@@ -138,6 +139,8 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
             current_id = old.id if old else old_id
             if new_id == fact.id and current_id != new.id:  # unless the new fact repeats it
                 _supersede(connection, owner_key, current_id, new)
+    for fact in changes.ended:
+        _end(connection, owner_key, fact.id, encode_instant(fact.valid_to or fact.valid_from), None)
     for fact_id, repetition in changes.repetitions:
         known = saved.get(fact_id) or get(connection, owner, fact_id)
         assert known is not None
@@ -154,7 +157,8 @@ def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -
     new = {fact.id: fact.superseded_by for fact in changes.facts}
     later = {*new.values()} - {None}
     repeated = {repetition.repeats for repetition in changes.repetitions}
-    others = (changes.replaced.keys() | repeated | later) - new.keys()
+    ended = {fact.id for fact in changes.ended}
+    others = (changes.replaced.keys() | repeated | later | ended) - new.keys()
     known = {id_: get(connection, owner, id_) for id_ in others if id_ is not None}
     for id_, fact in known.items():
         successor = changes.replaced.get(id_)
@@ -399,11 +403,16 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
 
 
 def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -> None:
-    start = encode_instant(new.valid_from)
+    _end(connection, owner_key, old_id, encode_instant(new.valid_from), new.id)
+
+
+def _end(
+    connection: Connection, owner_key: int, old_id: str, start: str, new_id: str | None
+) -> None:
     key: int = connection.execute(
         f"UPDATE facts SET valid_to = {_END}, superseded_by = ? "  # noqa: S608 - a constant
         "WHERE owner = ? AND id = ? RETURNING key",
-        (start, start, new.id, owner_key, old_id),
+        (start, start, new_id, owner_key, old_id),
     ).get
     connection.remove_words("facts_index", [key])
     connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))

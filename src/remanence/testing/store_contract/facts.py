@@ -78,6 +78,20 @@ class FactContract(Handles):
         assert (now.valid_to, old.valid_to, old.superseded_by) == (None, at(9), "f2")
         assert await store.search_facts(ANA, "Rome", limit=5) == ()
 
+    async def test_a_fact_may_end_without_a_successor(self, store: Store, other: Store) -> None:
+        first = fact("f1", "lives in Rome", valid_from=at(1))
+        await store.save_facts(new(first, fact("f2", "keeps bees")))
+        ended = FactChanges(ended=(replace(first, valid_to=at(9)),), newest="f2")
+
+        assert await store.save_facts(ended) == ()
+
+        assert [each.id for each in await other.facts(ANA)] == ["f2"]
+        _, old = await other.facts(ANA, history=True)
+        assert (old.valid_to, old.superseded_by) == (at(9), None)
+        assert await store.search_facts(ANA, "Rome", limit=5) == ()
+        gone = replace(first, id="gone", valid_to=at(9))
+        assert await store.save_facts(FactChanges(ended=(gone,))) is None
+
     async def test_what_holds_no_more_cannot_be_replaced_again(self, store: Store) -> None:
         await store.save_facts(new(fact("f1", "lives in Rome")))
         await store.save_facts(new(fact("f2", "lives in Oslo"), f1="f2"))

@@ -1,0 +1,50 @@
+"""Score of a sentence as a request to the memory to forget something."""
+
+from functools import cache, lru_cache
+from math import sqrt
+
+from remanence.observers.learned.features import Line, word_grams
+from remanence.observers.learned.score import Scorer
+from remanence.observers.learned.statements import (
+    STATED,
+    after_question,
+    statement_scorer,
+    surroundings,
+)
+from remanence.observers.learned.weights import load
+
+FILE = "forgetting.bin"
+FORGETS = "forgets"
+"""The head: that the user asks the memory to forget."""
+_ASKING = 0.3
+"""Share in that score from which a word may ask to forget."""
+
+
+@cache
+def _scorer() -> Scorer:
+    return Scorer(load(FILE), surroundings)
+
+
+def score_of_request(line: Line) -> float:
+    """Return how far the score of a line is above its cutoff."""
+    scorer = _scorer()
+    return scorer.over(scorer.score(after_question(line)), FORGETS)
+
+
+@lru_cache(maxsize=4_096)
+def asks_to_forget(word: str) -> bool:
+    """Return whether a word in lower case asks to forget, as "forget" and "told" do.
+
+    "Phone" does not: requests often name one, but so do statements.
+    """
+    return (
+        _share(_scorer(), FORGETS, word) >= _ASKING and _share(statement_scorer(), STATED, word) < 0
+    )
+
+
+def _share(scorer: Scorer, head: str, word: str) -> float:
+    """Return what a word adds to a score if it is the only one."""
+    weights, grams = scorer.weights, word_grams(word)
+    at = weights.heads.index(head)
+    total = sum(weights.row(gram)[at] for gram in grams)
+    return weights.scales[at] * total / sqrt(len(grams) or 1)

@@ -1,0 +1,112 @@
+"""Requests to forget: they end the facts that they name, and no others."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from remanence.facts import ExtractiveFacts, merge_facts
+from remanence.protocols import ExtractRequest
+from remanence.testing import FixedClock
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Message, Owner
+
+TOLD_AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
+ASKED_AT = TOLD_AT + timedelta(days=1)
+ANA, CHAT = Owner("default", "ana"), ConversationRef("default", "chat")
+
+
+def changes_by(
+    drafts: tuple[FactDraft, ...], *known: Fact, past: tuple[Fact, ...] = ()
+) -> FactChanges:
+    name = ExtractiveFacts().name
+    clock = FixedClock(prefix=f"{len(known)}-")
+    return merge_facts(drafts, known, owner=ANA, source=CHAT, made_by=name, clock=clock, past=past)
+
+
+def told(*texts: str) -> tuple[Fact, ...]:
+    return changes_by(tuple(FactDraft(summary=text, valid_from=TOLD_AT) for text in texts)).facts
+
+
+async def requested(*texts: str, speaker: str | None = None) -> tuple[FactDraft, ...]:
+    messages = tuple(
+        Message.user(text, created_at=ASKED_AT, name=speaker).replace(seq=seq, tokens=9)
+        for seq, text in enumerate(texts, 1)
+    )
+    request = ExtractRequest(
+        conversation=CHAT, user="ana", messages=messages, notes=(), known=(), now=ASKED_AT
+    )
+    return await ExtractiveFacts().extract(request)
+
+
+async def ended_by(text: str, *facts: str) -> list[str]:
+    changes = changes_by(await requested(text), *told(*facts))
+    assert not changes.facts
+    return [fact.summary for fact in changes.ended]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "other"),
+    [
+        ("Please forget that I have epilepsy.", "I have epilepsy.", "My aunt has epilepsy."),
+        ("Delete my shoe size, please.", "My shoe size is 41.", "My glove size is 8."),
+        ("Bitte vergiss, dass ich Raucher bin.", "Ich bin Raucher.", "Mein Vater ist Raucher."),
+        ("Olvida que soy celíaca, por favor.", "Soy celíaca.", "Mi abuela es celíaca."),
+        ("Oublie que je suis divorcé.", "Je suis divorcé.", "Je suis facteur."),
+        ("Dimentica per favore che sono divorziata.", "Sono divorziata.", "Sono infermiera."),
+        ("Zapomnij proszę, że mam padaczkę.", "Mam padaczkę.", "Mam psa."),
+        ("Забудь, что у меня эпилепсия.", "У меня эпилепсия.", "У мамы эпилепсия."),
+    ],
+)
+async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
+    text: str, fact: str, other: str
+) -> None:
+    assert await ended_by(text, fact, other) == [fact]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Don't forget that I'm vegan.", "I'm vegan."),
+        ("Forget it.", "I'm vegan."),
+        ("I forgot my door code again.", "My door code is 4471."),
+        ("My husband forgot that I'm vegan.", "I'm vegan."),
+        ("Please forget that my mother is vegan.", "I'm vegan."),
+        ("Please forget that I'm no longer vegan.", "I'm vegan."),
+        ("Vergiss nicht, dass ich Raucher bin.", "Ich bin Raucher."),
+        ("No olvides que soy celíaca.", "Soy celíaca."),
+    ],
+)
+async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget(
+    text: str, fact: str
+) -> None:
+    changes = changes_by(await requested(text), *told(fact))
+
+    assert not changes.ended
+
+
+async def test_a_fact_told_and_taken_back_in_one_extraction_is_no_current_fact() -> None:
+    said = "I have epilepsy."
+    changes = changes_by(
+        (FactDraft(summary=said), *await requested("Please forget that I have epilepsy."))
+    )
+
+    assert not changes.ended
+    assert [(fact.summary, fact.valid_to) for fact in changes.facts if not fact.valid_to] == []
+
+
+async def test_a_forgotten_fact_that_was_read_again_stays_forgotten_until_it_is_told_again() -> (
+    None
+):
+    (ended,) = changes_by(
+        await requested("Please forget that I have epilepsy."), *told("I have epilepsy.")
+    ).ended
+    copy, again = (
+        changes_by((FactDraft(summary="I have epilepsy.", valid_from=at),), past=(ended,))
+        for at in (TOLD_AT, ASKED_AT + timedelta(days=1))
+    )
+
+    assert (copy.facts, len(copy.repetitions)) == ((), 1)
+    assert [fact.summary for fact in again.facts] == ["I have epilepsy."]
+
+
+async def test_nobody_else_can_ask_to_forget_what_the_user_told() -> None:
+    assert await requested("Please forget that I have epilepsy.", speaker="Bo") == ()
