@@ -577,6 +577,19 @@ def test_a_quoted_draft_is_marked_as_one_and_decides_nothing() -> None:
     assert "> We decided to leave on 30 June" in text
 
 
+def test_a_quotation_stands_behind_the_sentence_that_introduces_it() -> None:
+    said = (
+        "Agreed, the red tiles are out. Here is the mail from the mill:\n\n"
+        '"We are nine people and deliver 40 tonnes of flour to your region each year. '
+        'We offer a discount of 12 percent for contracts signed before 31 May."'
+    )
+
+    text = _whole(Message.user(said))
+
+    assert "mail from mill: “We are nine people" in text
+    assert "tiles are out: “" not in text
+
+
 def test_of_pasted_mark_up_the_words_are_kept() -> None:
     page = '<div class="card mt-4"><span id="x1">Total 45 €</span></div>'
     text = _whole(Message.user(f"The page shows this:\n{page}\nIt should be 54 €."))

@@ -108,15 +108,16 @@ class ScoredText:
         return is_inside(span, self.quotations)
 
     def frame(self, number: int) -> str:
-        """Return how the message begins, if it says that a later sentence is not the user's own.
+        """Return the sentence that says that a later one is not the user's own.
 
-        It does if the sentence is quoted, or behind "Translate this:". Empty otherwise.
+        It is the last before a quotation, or the one like "Translate this:". Empty if there is none.
         """
         texts = [self.text[span.start : span.end] for span in self.spans[:number]]
         found = find_handover(zip(texts, self.scores, strict=False))
-        if not texts or not (self.is_quoted(self.spans[number]) or found is not None):
-            return ""
-        return head_of(texts[found or 0]).rstrip(":：")
+        if self.is_quoted(self.spans[number]):
+            own = (at for at in reversed(range(number)) if not self.is_quoted(self.spans[at]))
+            found = next(own, None)
+        return "" if found is None else head_of(texts[found]).rstrip(":：")
 
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
