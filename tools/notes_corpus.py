@@ -21,10 +21,11 @@ RULES = "rules"
 TASKS = "tasks"
 EVERYDAY = "everyday"
 HASTY = "hasty"
+PLAIN = "plain"
 FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
-    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, FORGETTING),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")

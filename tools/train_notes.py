@@ -39,7 +39,7 @@ WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
 """Weight of a line of a register that has more instructions, or requests, than conversations have."""
 APART = (
     *(notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES),
-    *(notes_corpus.ANSWERS, notes_corpus.EVERYDAY),
+    *(notes_corpus.ANSWERS, notes_corpus.EVERYDAY, notes_corpus.PLAIN),
 )
 """Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
 statements stands in other lines, which these scores do not read."""

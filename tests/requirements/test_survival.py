@@ -185,7 +185,7 @@ async def test_a_rejected_alternative_and_a_correction_reach_the_reflector_and_i
 @pytest.mark.req("X-25")
 async def test_the_embedded_observer_keeps_a_rejected_alternative_and_a_correction() -> None:
     small_talk = [
-        f"The weather was fine on day {n} and we walked along the river until the evening came."
+        f"Nice weather again, isn't it? We could go for a walk along the river later, number {n}."
         for n in range(30)
     ]
     said = [

@@ -95,7 +95,7 @@ async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profil
         ("我有两个孩子，米娅和小本，周六我们能做什么？", "我有两个孩子，米娅和小本"),
         ("私は糖尿病です、おやつは何がいいですか？", "私は糖尿病です"),
         ("زوجي يعمل في طنطا، كم مرة يمر القطار؟", "زوجي يعمل في طنطا"),
-        ("What can I cook, I'm vegetarian?", "I'm vegetarian"),
+        ("What can I cook tonight, I'm vegan?", "I'm vegan"),
         ("Что мне приготовить, я вегетарианка?", "я вегетарианка"),
     ],
 )
@@ -324,7 +324,7 @@ async def test_neither_a_lead_in_nor_the_form_of_a_note_makes_a_fact_of_a_text(t
         "noch etwas: bitte immer mit Quellenangabe antworten",
         "autre point: réponds toujours en phrases courtes",
         "un'altra cosa: scrivimi sempre in forma breve",
-        "kleinigheid: ik krijg liever een sms dan een belletje",
+        "kleinigheid: noem me nooit mevrouw",
         "ещё одно: всегда отвечай коротко",
         "한 가지 더: 항상 짧게 대답해 줘",
     ],

@@ -363,7 +363,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
             "Szara kanapa odpada, nie ma jej w sklepie, biorę granatową.",
             True,
         ),
-        ("Omas Arzttermin ist am 5.5.", "Oma hat den Termin verschoben, auf den 12.5.", True),
+        ("Omas Arzttermin ist am 5.5.", "Oma hat den Arzttermin verschoben, auf den 12.5.", True),
     ],
 )
 def test_a_statement_ends_what_it_says_otherwise_and_no_other_thing(

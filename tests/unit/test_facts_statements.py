@@ -103,7 +103,7 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
     [
         ("The bakery closes at 2 pm, so noon would be the latest.", "noon then"),
         ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann am 10."),
-        ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "les 50 Go ça ira"),
+        ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "va pour les 50 Go"),
         ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜で"),
     ],
 )
@@ -115,10 +115,9 @@ async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, a
 
 
 async def test_a_sentence_after_an_answer_that_can_be_read_alone_has_no_question() -> None:
-    first, second = await facts("> How is it going there?", "good so far. my desk is small, 80 cm")
+    (fact,) = await facts("> How is it going there?", "good so far. my desk is small, 80 cm")
 
-    assert first.summary == "“How is it going there?” – good so far."
-    assert second.summary == "my desk is small, 80 cm"
+    assert fact.summary == "my desk is small, 80 cm"
 
 
 async def test_a_short_question_is_quoted_without_a_long_sentence_before_it() -> None:
@@ -256,7 +255,7 @@ async def test_the_words_of_a_question_are_no_wish_of_who_answers() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Always answer in Dutch.", "Antworte immer auf Deutsch.", "Réponds toujours en français."],
+    ["Always write to me in Dutch.", "Antworte immer auf Deutsch.", "Réponds toujours en français."],
 )
 async def test_a_short_rule_after_a_question_stays_as_it_was_said(text: str) -> None:
     texts = ("> Anything else?", text)

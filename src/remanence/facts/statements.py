@@ -29,6 +29,7 @@ from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
@@ -213,7 +214,10 @@ def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
     behind: list[tuple[float, Span, Line]] = []
     for last, first in pairwise(found):
         head = asking._replace(text=f"{text[: last.end]}.")
-        tail = asking._replace(text=f"{text[first.start :]}.", opening=asking.opening or head)
+        tail = asking._replace(
+            text=f"{text[first.start :]}.",
+            is_handed_over=asking.is_handed_over or hands_over(head.text),
+        )
         above = statement_scores(head)[STATED] - statement_scores(tail)[STATED]
         scores, tail_scores = scorer().score(head), scorer().score(tail)
         if is_borrowed(scores):
