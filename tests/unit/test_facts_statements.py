@@ -255,7 +255,11 @@ async def test_the_words_of_a_question_are_no_wish_of_who_answers() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Always write to me in Dutch.", "Antworte immer auf Deutsch.", "Réponds toujours en français."],
+    [
+        "Always write to me in Dutch.",
+        "Antworte immer auf Deutsch.",
+        "Réponds toujours en français.",
+    ],
 )
 async def test_a_short_rule_after_a_question_stays_as_it_was_said(text: str) -> None:
     texts = ("> Anything else?", text)
