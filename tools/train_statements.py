@@ -44,6 +44,7 @@ WEIGHTS = {
     HARD: 2.0,
     "memory": 2.0,
     notes_corpus.EVERYDAY: 1.0,
+    notes_corpus.PLAIN: 0.3,
     notes_corpus.CHANGES: 0.0,
     notes_corpus.ANSWERS: 0.5,
     notes_corpus.RULES: 0.5,

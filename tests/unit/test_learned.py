@@ -88,10 +88,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 1.087, 0.646, -3.912, -5.67),
-        ("ab jetzt bitte immer auf Deutsch antworten", 4.103, -1.238, 1.757, -5.209),
-        ("我对花生过敏", -0.371, 2.115, -5.909, -4.958),
-        ("olvida mi dirección antigua, por favor", 1.838, -2.206, -2.1, 3.248),
+        ("I moved from Lisbon to Porto in January.", 1.087, 0.646, -3.808, -5.67),
+        ("ab jetzt bitte immer auf Deutsch antworten", 4.103, -1.238, 0.933, -5.209),
+        ("我对花生过敏", -0.371, 2.115, -5.728, -4.958),
+        ("olvida mi dirección antigua, por favor", 1.838, -2.206, -2.918, 3.248),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(

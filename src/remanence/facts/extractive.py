@@ -21,7 +21,7 @@ From 2 it also took cars and places of birth for homes.
 """
 _WISHES = {"inst": INSTRUCTION, "pref": PREFERENCE}
 """Tag of a wish by the higher of these scores."""
-_SURE_WISH, _SURE_EVENT = 2.0, 2.3
+_SURE_WISH, _SURE_EVENT = 1.5, 2.3
 """Sums of scores from which nine of ten statements are of the kind.
 
 They were chosen on conversations that no other fit has seen, where they find half of the wishes and

@@ -111,6 +111,8 @@ def _passages_of_text(
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
     scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
     opens = True
+    handover = whole.handover() if is_user else None
+    introduction: int | None = None
     for number, (sentence, scores, lead) in enumerate(scored):
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
@@ -125,7 +127,10 @@ def _passages_of_text(
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
             and not (is_dependent(scores) and answered is None)
         )
-        frame = whole.frame(number) if standing or (is_user and quoted) else ""
+        is_behind = handover is not None and handover < number and (standing or quoted)
+        framing = handover if is_behind else introduction if is_user and quoted else None
+        frame = "" if framing is None else whole.head(framing)
+        introduction = introduction if quoted else number
         opening = tuple(words(frame, message_vocabulary, opens=True))
         context, is_framed = lead, any(not word.dropped for word in opening)
         if is_framed:

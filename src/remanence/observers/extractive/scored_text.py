@@ -107,17 +107,16 @@ class ScoredText:
     def is_quoted(self, span: Span) -> bool:
         return is_inside(span, self.quotations)
 
-    def frame(self, number: int) -> str:
-        """Return the sentence that says that a later one is not the user's own.
+    def handover(self) -> int | None:
+        """Return the number of the sentence behind which another's words follow: "Translate this:"."""
+        return find_handover(zip(map(self._source, self.spans), self.scores, strict=True))
 
-        It is the last before a quotation, or the one like "Translate this:". Empty if there is none.
-        """
-        texts = [self.text[span.start : span.end] for span in self.spans[:number]]
-        found = find_handover(zip(texts, self.scores, strict=False))
-        if self.is_quoted(self.spans[number]):
-            own = (at for at in reversed(range(number)) if not self.is_quoted(self.spans[at]))
-            found = next(own, None)
-        return "" if found is None else head_of(texts[found]).rstrip(":：")
+    def head(self, number: int) -> str:
+        """Return a sentence, or what it has before a colon."""
+        return head_of(self._source(self.spans[number])).rstrip(":：")
+
+    def _source(self, span: Span) -> str:
+        return self.text[span.start : span.end]
 
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))

@@ -3,7 +3,7 @@
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Tag
 
-_STANDING = {"vital": 1.25, "inst": -0.6, "pref": 0.4, "personal": 1.3}
+_STANDING = {"vital": 1.25, "inst": -0.2, "pref": 0.4, "personal": 1.3}
 """How far above its cutoff, or below it, one of these scores is in what must never be lost.
 
 Of such sentences in conversations with an agent, three of four are labelled so, and nine of ten as
