@@ -735,7 +735,7 @@ def test_a_message_is_printed_in_one_line_with_the_id_that_forget_takes_also_if_
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", ["messages trip", "config", "doctor", "demo", "config --json"])
+@pytest.mark.parametrize("command", ["messages trip", "config", "doctor", "config --json"])
 def test_a_command_whose_reader_leaves_ends_quietly_as_by_sigpipe(
     database: str, command: str, unbuffered: str
 ) -> None:
