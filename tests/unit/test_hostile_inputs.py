@@ -47,6 +47,12 @@ def observe_tool(text: str) -> None:
     observe(Message.assistant(tool_calls=[call]), Message.tool("c1", text))
 
 
+def count_anew(text: str) -> int:
+    """Count with no piece known from other texts, so that both sizes cost all they may."""
+    estimator.cache_clear()
+    return estimator("claude")(text)
+
+
 WORK: dict[str, Callable[[str], object]] = {
     "observing what a user wrote": lambda text: observe(Message.user(text)),
     "observing a tool's result": observe_tool,
@@ -55,7 +61,7 @@ WORK: dict[str, Callable[[str], object]] = {
     "a snippet": lambda text: snippet(text, text[:200]),
     "words for the index": index_terms,
     "a query": query_terms,
-    "counting tokens": COUNT,
+    "counting tokens": count_anew,
     "a line of notes": one_line,
 }
 
