@@ -103,7 +103,6 @@ def _paths(name: str) -> list[Path]:
 
 def _of_sentence(sentence: Sentence, fold: int, signs: Mapping[str, bool | None]) -> Example:
     labels = sentence.labels
-    is_scrap = sentence.register == notes_corpus.HASTY
     is_fact = sentence.slot is not None or bool(labels & _WISHES)
     return Example(
         text=sentence.text,
@@ -112,7 +111,9 @@ def _of_sentence(sentence: Sentence, fold: int, signs: Mapping[str, bool | None]
         weight=WEIGHTS.get(sentence.register, 1.0),
         know=_share(sentence),
         several=signs.get(sentence.text, False) if is_fact else None,
-        is_wish=None if is_scrap else not labels.isdisjoint(_WISHES) and "person" not in labels,
+        is_wish=None
+        if sentence.register == notes_corpus.HASTY
+        else not labels.isdisjoint(_WISHES) and "person" not in labels,
     )
 
 

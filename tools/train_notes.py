@@ -43,9 +43,9 @@ APART = (
 )
 """Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
 statements stands in other lines, which these scores do not read."""
-OF_SENTENCES = ("personal", "inst", "pref")
-"""Heads that the scraps of talks typed in haste say nothing of: they would teach that few words tell
-a fact or a rule, or that a whole sentence tells none."""
+NOT_HASTY = ("personal", "inst", "pref")
+"""Heads for which talks typed in haste do not count: their fragments would teach that a few words
+tell a fact or a rule that can be read alone."""
 VITAL = 3
 """Worth of what must never be lost."""
 MIN_FOUND = 10
@@ -162,7 +162,7 @@ def weights_of(units: Corpus) -> Floats:
         weights[registers == register] = weight
     for head in ("worth", "vital", "lasting"):
         weights[later, list(HEADS).index(head)] *= LATER
-    for head in OF_SENTENCES:
+    for head in NOT_HASTY:
         weights[registers == notes_corpus.HASTY, list(HEADS).index(head)] = 0
     unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
     weights[unmarked, list(HEADS).index("dependent")] = 0

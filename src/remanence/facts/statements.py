@@ -88,9 +88,9 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """Yield what users state in messages or ask to forget, None after each step.
 
     What a sentence states beside its question is a statement of its own. A sentence that says little
-    is joined to those before it in its line. One that opens its message
-    is preceded by the question or the proposal that it answers, and is left out if there is neither.
-    One that gives a statement shortly before another value is preceded by that.
+    is joined to those before it in its line. One that opens its message is preceded by the question
+    or the proposal that it answers, and is left out if there is neither. One that gives a statement
+    shortly before another value is preceded by that.
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None

@@ -16,9 +16,9 @@ def mark_wishes(
 ) -> tuple[FactDraft, ...]:
     """Tag with `WISH` the instructions and preferences that are in the user's own words.
 
-    Each is a whole sentence of a message of the user's within its source, or all that one states beside
-    its question. Text of a tool, of a page
-    or of somebody else thus becomes no wish, whatever an extractor makes of it.
+    Each is a whole sentence of a message of the user's within its source, or all that one states
+    beside its question. Text of a tool, of a page or of somebody else thus becomes no wish, whatever
+    an extractor makes of it.
     """
     asking = {_key(draft.summary) for draft in drafts if _asks(draft)}
     said = set(_own_statements(messages, user, asking)) if asking else set()
