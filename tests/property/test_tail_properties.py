@@ -196,7 +196,7 @@ async def memory_without_notes(window: int) -> AsyncIterator[Memory]:
         yield memory
 
 
-@settings(max_examples=2_000 if IS_LONG else 25)
+@settings(max_examples=2_000 if IS_LONG else 12)
 @given(rounds=rounds(), window=st.sampled_from([800, 1_000, 2_000, 4_000, 9_000]))
 def test_every_message_of_any_size_is_accounted_for_while_the_observer_is_down(
     rounds: list[list[Message]], window: int

@@ -46,7 +46,7 @@ async def test_the_next_model_of_the_command_answers_where_the_first_is_down(
 async def test_the_smallest_window_of_the_models_counts(
     tmp_path: Path, names: tuple[str, ...], whole: bool
 ) -> None:
-    text = "gate 12 or 14, " * 40_000  # more than the 128,000 tokens of a model that nobody knows
+    text = "gate 12 or 14, " * 25_000  # more than the 128,000 tokens of a model that nobody knows
     async with ModelServer().running() as models, asyncio.timeout(80):
         options = [f"--model=openai:{name}@{models.url}/v1" for name in names]
         async with service(tmp_path, *options) as running:

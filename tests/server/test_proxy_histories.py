@@ -440,7 +440,7 @@ async def test_text_that_a_client_adds_to_the_newest_message_makes_no_branch(
     """Its history has the bare text."""
     history: list[dict[str, Any]] = []
     sizes = []
-    for number in range(80):
+    for number in range(48):
         question = f"Which pier has boat {number}, and when?"
         newest = user(around.format(number, question))
         upstream.script(Reply(f"Pier {number}, at nine."))
@@ -452,7 +452,7 @@ async def test_text_that_a_client_adds_to_the_newest_message_makes_no_branch(
         if number % 5 == 4:
             await observe(memory)
 
-    assert [len(tape) for tape in (await tapes(memory)).values()] == [160]
+    assert [len(tape) for tape in (await tapes(memory)).values()] == [96]
     assert max(sizes) < 40
 
 
