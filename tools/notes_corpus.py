@@ -22,10 +22,11 @@ TASKS = "tasks"
 EVERYDAY = "everyday"
 HASTY = "hasty"
 PLAIN = "plain"
+MESSAGES = "messages"
 FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
-    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, FORGETTING),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, MESSAGES, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
@@ -96,12 +97,14 @@ class Sentence:
     worth: int
     labels: frozenset[str]
     marked: str
+    first: str
+    """The text of the first sentence of its message."""
     is_dependent: bool | None = None
     """Whether it says little without the sentences around it; None where nobody marked it."""
 
     @property
     def text(self) -> str:
-        return self.marked.replace("⟦", "").replace("⟧", "")
+        return _unmarked(self.marked)
 
     @property
     def language(self) -> str:
@@ -136,7 +139,7 @@ def parse(path: Path) -> tuple[list[Sentence], list[str]]:
     sentences: list[Sentence] = []
     errors: list[str] = []
     dependent = _dependent(path)
-    conversation, speaker, date = "", "", None
+    conversation, speaker, first, date = "", "", "", None
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
             if line.startswith("# "):
@@ -145,7 +148,8 @@ def parse(path: Path) -> tuple[list[Sentence], list[str]]:
                 date = datetime.strptime(line[2:].strip(), "%Y-%m-%d %H:%M %z")
             elif line.strip():
                 kind, worth, labels, text = _fields(line)
-                speaker = kind if kind in "uat" else speaker
+                if kind in SPEAKERS:
+                    speaker, first = kind, _unmarked(text)
                 if not (conversation and date and speaker):
                     errors.append(f"{path}:{number}: comes before `# id`, `@ date` or a message")
                     continue
@@ -160,6 +164,7 @@ def parse(path: Path) -> tuple[list[Sentence], list[str]]:
                         worth=worth,
                         labels=labels,
                         marked=text,
+                        first=first,
                         is_dependent=None
                         if dependent is None or speaker == "t"
                         else number in dependent,
@@ -228,9 +233,13 @@ def held_out(sentences: Sequence[Sentence]) -> frozenset[str]:
 
 
 def unit(sentence: Sentence) -> str:
-    """The conversation of a sentence; for single turns, with their text."""
+    """The conversation of a sentence; for single messages, with their first sentence."""
     single = sentence.conversation.endswith("-single")
-    return f"{sentence.conversation}:{sentence.text}" if single else sentence.conversation
+    return f"{sentence.conversation}:{sentence.first}" if single else sentence.conversation
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("⟦", "").replace("⟧", "")
 
 
 def _hash(name: str) -> bytes:
