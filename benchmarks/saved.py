@@ -12,7 +12,7 @@ from tools import train_saved
 
 from benchmarks.rows import Row, show
 from remanence.facts import merge_facts
-from remanence.facts.merge import SAVED
+from remanence.facts.tags import SAVED
 from remanence.testing import FixedClock
 from remanence.types import Fact, FactDraft, Owner
 

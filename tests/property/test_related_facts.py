@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 
 from remanence.facts import merge_facts
-from remanence.facts.merge import HOME, STATEMENTS
+from remanence.facts.tags import HOME, STATEMENTS
 from remanence.testing import FixedClock
 from remanence.types import ConversationRef, Fact, FactDraft, Owner
 

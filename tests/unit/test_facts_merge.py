@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from remanence.facts import merge_facts
-from remanence.facts.merge import is_stated_in, needs_past
+from remanence.facts.merge import needs_past
+from remanence.facts.relations import is_stated_in
 from remanence.testing import FixedClock
 from remanence.types import Fact, FactChanges, FactDraft, Owner
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence.facts import merge_facts
-from remanence.facts.merge import SAVED
+from remanence.facts.tags import SAVED
 from remanence.observers.learned.saved import saved_features, score_of_saved
 from remanence.testing import FixedClock
 from remanence.types import FactChanges, FactDraft, Owner

@@ -16,7 +16,8 @@ from remanence.arguments import (
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
-from remanence.facts.merge import SAVED, merge_facts, needs_past, with_superseded
+from remanence.facts.merge import merge_facts, needs_past, with_superseded
+from remanence.facts.tags import SAVED
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.facts.merge import WISH, merge_facts, needs_past
+from remanence.facts.merge import merge_facts, needs_past
+from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store

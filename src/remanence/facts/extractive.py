@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from dataclasses import replace
 
-from remanence.facts.merge import HOME, SPEAKER, STATEMENTS
 from remanence.facts.statements import Statement, is_user, statements
+from remanence.facts.tags import HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
 from remanence.observers.learned.score import scorer

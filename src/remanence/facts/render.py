@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates.local_time import to_zone, zone_of_user
-from remanence.facts.merge import SAVED, is_stated_in, is_wish
+from remanence.facts.relations import is_stated_in
+from remanence.facts.tags import SAVED, is_wish
 from remanence.observers.extractive.sentence_scores import standing_of
 from remanence.observers.learned.fact import KNOW, fact_scores
 from remanence.observers.learned.features import Line

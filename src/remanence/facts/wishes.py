@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from remanence.facts.merge import WISH
 from remanence.facts.statements import is_user, statements, states, summarize
+from remanence.facts.tags import WISH
 from remanence.types import FactDraft, Message
 
 INSTRUCTION, PREFERENCE = "instruction", "preference"

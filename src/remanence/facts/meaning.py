@@ -1,0 +1,125 @@
+"""Meaning of a fact, as merging compares it: its terms, numbers and names, and whose it is."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from remanence.facts.tags import HOME, SPEAKER
+from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
+from remanence.observers.extractive.render import Word, has_digit, terms_of, words
+from remanence.observers.learned.function_words import WORD, language_of
+from remanence.types import Fact, FactDraft
+
+ALIKE = 0.8
+"""Share of the terms of two facts that both have if they say the same."""
+STEM = 3
+"""Letters of a word that may have an ending in another fact."""
+_OWNED = 2
+"""Words after "my" of which one names the thing: "my new phone"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The terms of a summary: all, and those with digits.
+
+    `text` is the summary without its speaker, and `words` are all of its words and signs. `stems`
+    are the terms that may have an ending in another fact.
+    `names` are names in the order of the text. `owners` are the user's people and things that it
+    names: "my sister", "my flight". `person` names whose home it tells: empty for the user, None if
+    it tells no home.
+    """
+
+    speaker: str
+    text: str
+    words: frozenset[str]
+    bag: frozenset[str]
+    stems: tuple[str, ...]
+    owners: frozenset[str]
+    person: frozenset[str] | None
+    names: tuple[str, ...]
+    is_negative: bool
+    numbers: frozenset[str]
+
+
+def meaning(said: Fact | FactDraft) -> Meaning:
+    """Return the meaning of a fact, whose speaker is the user unless a tag names another."""
+    if not said.tags:
+        return meaning_of(said.summary)
+    names = (tag.removeprefix(SPEAKER) for tag in said.tags if tag.startswith(SPEAKER))
+    speaker = next(names, "")
+    return meaning_of(said.summary.removeprefix(f"{speaker}: "), speaker)
+
+
+@lru_cache(maxsize=4_096)
+def meaning_of(text: str, speaker: str = "") -> Meaning:
+    """Return the meaning of a summary without its speaker."""
+    vocabulary = vocabulary_of(text)
+    small = vocabulary.function_words
+    said = list(words(text, vocabulary, opens=False))
+    content = [word for word in said if word.key not in small]
+    bag = _all_terms(content)
+    cue = next(iter(find_cues(text, "home")), None)
+    person = _person(text, said, cue, vocabulary) if cue else None
+    return Meaning(
+        speaker=speaker.casefold(),
+        text=text,
+        words=frozenset(WORD.findall(text.casefold())),
+        bag=bag,
+        stems=tuple(term for term in bag if len(term) >= STEM and not term.isdigit()),
+        owners=_owners(said, vocabulary),
+        person=person,
+        names=tuple(word.key for word in content if word.is_name),
+        is_negative=vocabulary.denies(word.key for word in said),
+        numbers=frozenset(word.key for word in content if has_digit(word)),
+    )
+
+
+def _person(
+    text: str, said: Sequence[Word], cue: Cue, vocabulary: Vocabulary
+) -> frozenset[str] | None:
+    """Return the terms that name who lives or moves, empty for the user; None if a thing does.
+
+    Somebody is a name that opens the text, or a word or two after "my". Where nothing follows the
+    phrase, as in Japanese, the place is before it; in scripts without spaces words are not told
+    apart: both are of the user.
+    """
+    before = said[: sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))]
+    classes = _classes(said)[: len(before)]
+    is_place_before = not any(map(str.isalnum, text[cue.start + len(cue.phrase) :]))
+    if vocabulary.small or is_place_before or any("i" in found for found in classes):
+        return frozenset()
+    mine = max((at + 1 for at, found in enumerate(classes) if "my" in found), default=0)
+    named = [word for word in before[mine:] if word.key not in vocabulary.function_words]
+    opening = [word for word in before[:1] if word.is_name]
+    is_person = len(named) <= _OWNED if mine else named in ([], opening)
+    return _all_terms(named) if is_person else None
+
+
+def _classes(said: Sequence[Word]) -> list[Collection[str]]:
+    """Return the grammatical classes of the words of a text; a word of content has none."""
+    keys = [word.key for word in said]
+    known = language_of(" ".join(keys), keys).words
+    return [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
+
+
+def _owners(said: Sequence[Word], vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the terms of the last owner in "my sister's flight", or of the words after "my"."""
+    classes = _classes(said)
+    named = [
+        word
+        for word, found in zip(said, classes, strict=True)
+        if word.key.endswith("'s") and not found  # not "it's" or "she's"
+    ][-1:]
+    if not named:
+        mine = [at + 1 for at, found in enumerate(classes) if "my" in found]
+        named = [word for at in mine for word in said[at : at + _OWNED]]
+    return _all_terms(word for word in named if word.key not in vocabulary.function_words)
+
+
+def _all_terms(said: Iterable[Word]) -> frozenset[str]:
+    return frozenset(term for word in said for term in terms_of(word))
+
+
+def is_home(fact: Fact) -> bool:
+    """Return whether a fact tells where somebody lives, by its tag or its words."""
+    return HOME in fact.tags or meaning(fact).person is not None

@@ -1,0 +1,162 @@
+"""Relations of two facts: that they say the same, or that the later one ends the earlier one."""
+
+from functools import lru_cache
+from math import inf
+
+from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
+from remanence.facts.tags import STATEMENTS
+from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
+from remanence.observers.extractive.render import terms
+from remanence.observers.extractive.sentence_scores import is_dependent
+from remanence.observers.learned.fact import SEVERAL, fact_scores
+from remanence.observers.learned.features import Line
+from remanence.observers.learned.pairs import score_of_end
+from remanence.observers.learned.saved import score_of_saved
+from remanence.observers.learned.score import scorer
+from remanence.types import Fact, FactDraft
+
+_SURELY_SEVERAL = 1.6
+"""Score from which a fact that is not about a home surely says several things."""
+_MAX_DENIED = 3
+"""Words of a thing that a fact denies or affirms, without its numbers."""
+
+
+def say_same(one: Fact | FactDraft, other: Fact) -> bool:
+    """Return whether two facts say the same.
+
+    Nearly all words match, every number, the order of names, and both affirm or both deny.
+    """
+    if is_verbatim(one, other):
+        return True
+    a, b = meaning(one), meaning(other)
+    return a.is_negative == b.is_negative and _is_alike(a, b)
+
+
+def is_verbatim(one: Fact | FactDraft, other: Fact) -> bool:
+    """Return whether two facts are the same text, but for capitals."""
+    return one.summary.casefold() == other.summary.casefold()
+
+
+def _is_alike(a: Meaning, b: Meaning) -> bool:
+    if a.numbers != b.numbers or a.speaker != b.speaker:
+        return False
+    if [name for name in a.names if name in b.names] != [n for n in b.names if n in a.names]:
+        return False
+    return len(a.bag & b.bag) >= ALIKE * (len(a.bag | b.bag) or 1)
+
+
+def contradicts(new: Fact, old: Fact) -> bool:
+    """Return whether a fact denies or corrects another, or tells another home of one person.
+
+    A fact that says more than a home, such as an allergy, is not ended by another home.
+    """
+    mine, theirs = meaning(new), meaning(old)
+    if is_answer(mine.text):
+        return _corrects(new, old)  # The words of a question are not the user's.
+    denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
+    moves = is_home(new) and is_home(old) and _differ(mine, theirs)
+    moves = moves and _says_besides(theirs, mine) < 0
+    return (denies or moves) and _have_same_subject(new, old)
+
+
+def _corrects(new: Fact, old: Fact) -> bool:
+    """Return whether a fact begins with the statement of another of its source, which it quotes."""
+    said = meaning(old).text
+    quoted = quotation_of(said)
+    opening = quoted + Quotation(0, said.removeprefix(quoted)).before("")
+    is_of_source = (new.conversation, new.first_seq) == (old.conversation, old.first_seq)
+    return is_of_source and meaning(new).text.startswith(opening)
+
+
+def _have_same_subject(new: Fact, old: Fact) -> bool:
+    """Return whether one speaker said two facts of one person or thing, as far as they say so."""
+    mine, theirs = meaning(new), meaning(old)
+    names_other = mine.owners and theirs.owners and mine.owners.isdisjoint(theirs.owners)
+    return mine.speaker == theirs.speaker and not names_other and _is_of_one_person(new, old)
+
+
+def _is_of_one_person(new: Fact, old: Fact) -> bool:
+    """Return whether two homes are of one person, as far as both facts tell one."""
+    mine, theirs = meaning(new).person, meaning(old).person
+    if mine is None or theirs is None:
+        return True
+    user = terms(new.user.casefold())
+    mine, theirs = mine.difference(user), theirs.difference(user)
+    return bool(mine & theirs) or not (mine or theirs)
+
+
+def score_of_fact_end(earlier: Fact, later: Fact) -> float:
+    """Return the learned score that a later fact ends an earlier one; minus infinity if below 0.
+
+    What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
+    and so have statements that share no word of content or differ in bare numbers alone, as of two
+    gardens, where one denies another thing than the other affirms, and where the later one alone
+    says little. What surely says several things is not ended, as the later one may end one of them.
+    """
+    if not _have_same_subject(later, earlier):
+        return -inf
+    one, other = meaning(earlier), meaning(later)
+    is_statement = later.made_by.startswith(STATEMENTS)
+    if not is_statement:
+        score = score_of_saved(earlier.summary, later.summary)
+    elif (
+        all(map(str.isdigit, one.words ^ other.words))
+        or _denies_other(one, other)
+        or not _share_word(one, other)
+    ):
+        return -inf
+    else:
+        score = score_of_end(one.text, other.text)
+    if score < 0 or _says_besides(one, other) >= _SURELY_SEVERAL:
+        return -inf
+    if is_statement and _says_little(other.text) and not _says_little(one.text):
+        return -inf
+    return score
+
+
+@lru_cache(maxsize=4_096)
+def _says_little(text: str) -> bool:
+    """Return whether a text answers a question that it quotes, or depends on other words."""
+    return is_answer(text) or is_dependent(scorer().score(Line(text, "user")))
+
+
+def _denies_other(one: Meaning, other: Meaning) -> bool:
+    """Return whether each has a few words of its own, and one denies: "tea", "no wine".
+
+    Where they share a number, as in "not on the 22nd any more", that is what it denies.
+    """
+    if one.is_negative == other.is_negative or one.numbers & other.numbers:
+        return False
+    mine, theirs = (a.bag - b.bag - a.numbers for a, b in ((one, other), (other, one)))
+    return 0 < len(mine) <= _MAX_DENIED and 0 < len(theirs) <= _MAX_DENIED
+
+
+def _share_word(one: Meaning, other: Meaning) -> bool:
+    """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas"."""
+    return (
+        any(not term.isdigit() for term in one.bag & other.bag)
+        or any(term.startswith(other.stems) for term in one.bag)
+        or any(term.startswith(one.stems) for term in other.bag)
+    )
+
+
+def _says_besides(one: Meaning, other: Meaning) -> float:
+    """Return how sure it is that a fact says something besides what another one may end.
+
+    One that has another value in one place alone says the rest again.
+    """
+    restates = len(one.bag - other.bag) <= 1 and len(other.bag - one.bag) <= 1
+    return -inf if restates else fact_scores(one.text)[SEVERAL]
+
+
+def _differ(mine: Meaning, theirs: Meaning) -> bool:
+    """Return whether each of two facts says something that the other does not."""
+    return not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
+
+
+def is_stated_in(said: Fact, text: str) -> bool:
+    """Return whether a text has nearly all words of a fact, and all its numbers, and denies as it does."""
+    fact, other = meaning(said), meaning_of(text)
+    if not fact.numbers <= other.numbers or fact.is_negative != other.is_negative:
+        return False
+    return len(fact.bag & other.bag) >= ALIKE * len(fact.bag)

@@ -1,0 +1,87 @@
+"""Requests to forget: which facts they name."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise, takewhile
+
+from remanence.facts.meaning import ALIKE, Meaning, meaning, meaning_of
+from remanence.languages.vocabulary import vocabulary_of
+from remanence.observers.extractive.render import terms
+from remanence.observers.learned.features import UNSPACED, tag
+from remanence.observers.learned.forgetting import asks_to_forget
+from remanence.observers.learned.function_words import WORD, language_of
+from remanence.types import Fact
+
+_PARTS = re.compile("[,;:،؛、，；：]")
+
+
+def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Return the facts that a request to forget repeats, else those about a thing that it names."""
+    asked = meaning(request)
+    named = [fact for fact in facts if _is_named(meaning(fact), asked)]
+    repeated = [fact for fact in named if _is_repeated(meaning(fact), asked)]
+    return repeated or [fact for fact in named if _is_about(meaning(fact), asked.text)]
+
+
+def _is_named(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a fact has all that a request says, besides words that ask to forget.
+
+    What a request says between commas without a word of the fact, such as a reason, does not count.
+    """
+    if known.speaker or not asked.owners <= known.bag:
+        return False
+    told = [
+        part
+        for part in _PARTS.split(asked.text)
+        if any(_has(known, word) for word in _content(part))
+    ]
+    if not told or any(meaning_of(part).is_negative for part in told) != known.is_negative:
+        return False
+    said = {word for part in told for word in _content(part)}
+    return all(_has(known, word) or asks_to_forget(word) for word in said)
+
+
+@lru_cache(maxsize=4_096)
+def _content(text: str) -> frozenset[str]:
+    """The words of a text that are no function words; one with an ending such as "my" counts."""
+    said = [word.lower() for word in WORD.findall(text)]
+    known = language_of(text, said).words.keys() | vocabulary_of(text).function_words
+    return frozenset(
+        word
+        for word, _ in tag(text, said)
+        if word[0].isalnum() and known.isdisjoint((word, word.partition("'")[0]))
+    )
+
+
+def _has(known: Meaning, word: str) -> bool:
+    if UNSPACED.match(word):
+        return word in known.text.casefold()
+    return not known.bag.isdisjoint((word, *terms(word)))
+
+
+def _is_repeated(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a request has nearly all words of a fact, all its numbers, and its owners."""
+    if UNSPACED.search(known.text):
+        return all(word in asked.text.casefold() for word in _content(known.text))
+    if not (known.bag and known.numbers <= asked.numbers and known.owners <= asked.bag):
+        return False
+    return len(known.bag & asked.bag) >= ALIKE * len(known.bag)
+
+
+def _is_about(known: Meaning, text: str) -> bool:
+    """Return whether a request such as "delete my phone number" names what a fact is about.
+
+    "My" follows the word that asks: "the address of my sister" names nothing of hers.
+    """
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    for at, ((before, _), (_, classes)) in enumerate(pairwise(tagged), 2):
+        if "my" in classes and asks_to_forget(before):
+            words_after = takewhile(lambda one: not one[1] and one[0].isalnum(), tagged[at:])
+            owned = {word for word, _ in words_after}
+            return (
+                bool(known.owners)
+                and known.owners <= {term for word in owned for term in (word, *terms(word))}
+                and all(_has(known, word) for word in owned)
+            )
+    return False

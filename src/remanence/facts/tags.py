@@ -1,0 +1,19 @@
+"""Tags and makers of facts that decide how they are merged and shown."""
+
+from remanence.types import Fact
+
+HOME = "slot:home"
+"""Tag of a fact about where the user lives: the later of two replaces the earlier."""
+SPEAKER = "speaker:"
+"""Beginning of the tag of a fact that somebody else said, whose name its summary begins with."""
+WISH = "wish"
+"""Tag of what the user asks for in their own words; it counts only where an extraction gave it."""
+SAVED = "saved"
+"""Maker of facts that a program or the tool of a model saved."""
+STATEMENTS = "extractive/"
+"""Beginning of `made_by` of facts that are statements, in the words of the user."""
+
+
+def is_wish(fact: Fact) -> bool:
+    """Return whether a fact is what the user asks for, in their own words."""
+    return WISH in fact.tags and fact.made_by != SAVED
