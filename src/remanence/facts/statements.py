@@ -96,6 +96,9 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     before: SpokenText | None = None
     earlier: deque[Statement] = deque(maxlen=MAX_BACK)
     for said in spoken_texts(messages):
+        if said is None:
+            yield None
+            continue
         if before is not None and before.message is not said.message:
             reply = before
         if said.role == "user":

@@ -6,9 +6,13 @@ from typing import NamedTuple
 from remanence.observers.extractive.handover import find_handover
 from remanence.observers.extractive.quoted_text import is_mostly_inside, quoted_spans
 from remanence.observers.extractive.sentences import Span, sentences
-from remanence.observers.learned.features import Line, Role, lines
+from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import scorer
 from remanence.types import Message, TextPart, ToolResultPart
+
+
+_STEP = 100
+"""Sentences of a text from one step to the next."""
 
 
 class SpokenText(NamedTuple):
@@ -21,27 +25,34 @@ class SpokenText(NamedTuple):
     lines: tuple[Line, ...]
 
 
-def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText]:
-    """Yield the texts of messages and of their tool results; a system message has none."""
+def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
+    """Yield the texts of messages and of their tool results, None after each step of a long one.
+
+    A system message has none.
+    """
     last: Line | None = None
     for message in messages:
         for role, text in _parts(message):
             quoted = tuple(quoted_spans(text))
-            spans = tuple(sentences(text))
-            said = lines([(role, [text[span.start : span.end] for span in spans])])
-            own = tuple(
-                line._replace(reply_to=last, is_quoted=is_mostly_inside(span, quoted))
-                for line, span in zip(said, spans, strict=True)
-            )
-            if role == "user":
-                own = _mark_handed_over(own)
-            yield SpokenText(message, role, text, spans, own)
+            spans: list[Span] = []
+            said: list[Line] = []
+            opening: Line | None = None
+            for span in sentences(text):
+                line = Line(text[span.start : span.end], role)
+                is_quoted = is_mostly_inside(span, quoted)
+                said.append(line._replace(reply_to=last, opening=opening, is_quoted=is_quoted))
+                opening = opening or line
+                spans.append(span)
+                if len(spans) % _STEP == 0:
+                    yield None
+            own = _mark_handed_over(tuple(said)) if role == "user" else tuple(said)
+            yield SpokenText(message, role, text, tuple(spans), own)
             last = Line(own[-1].text, role) if own else last
 
 
 def spoken_lines(messages: Sequence[Message]) -> Iterator[tuple[Line, Message]]:
     """Yield the sentences of messages and of their tool results, each with its message."""
-    for said in spoken_texts(messages):
+    for said in filter(None, spoken_texts(messages)):
         yield from ((line, said.message) for line in said.lines)
 
 
