@@ -349,6 +349,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ("We have two cats.", "We don't have a garden, just a balcony.", False),
         ("Nuestro perro se llama Toby.", "Nuestro perro no sube al sofá.", False),
         ("Ticket 311 is for Ana.", "Ticket 311 is not urgent.", False),
+        ("My van's plate is HH-AB 123.", "My uncle's van's plate is HH-CD 456.", False),
         (
             "La livraison est prévue le 12 mai.",
             "La livraison n'est plus le 12 mai, elle est repoussée au 19.",

@@ -188,6 +188,25 @@ async def test_other_words_after_a_reply_leave_the_statement_before_it(
     assert changes.replaced == {}
 
 
+@pytest.mark.parametrize(
+    ("said", "also"),
+    [
+        ("My collar size is 42.", "My brother's collar size is 39."),
+        ("My office extension is 2210.", "My studio extension is 2275."),
+        ("My locker at the Lido is 17.", "My locker at the Palace is 31."),
+        ("I settled bill 4402, it was 35 EUR.", "I settled bill 4403, it was 80 EUR."),
+        ("Mein Garten hat 120 Quadratmeter.", "Der Garten meiner Tante hat 300 Quadratmeter."),
+    ],
+)
+async def test_the_same_of_another_thing_leaves_the_statement_before_it(
+    said: str, also: str
+) -> None:
+    changes = merged(await facts(said, "> Noted.", also))
+
+    assert said in [fact.summary for fact in changes.facts]
+    assert changes.replaced == {}
+
+
 async def test_corrections_of_corrections_quote_only_so_much() -> None:
     texts = ["Wir zahlen 40 Euro im Monat."]
     for amount in range(40, 70):

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from remanence.facts.tags import HOME, SPEAKER
 from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
@@ -25,7 +26,7 @@ class Meaning:
     `text` is the summary without its speaker, and `words` are all of its words and signs. `stems`
     are the terms that may have an ending in another fact.
     `names` are names in the order of the text. `owners` are the user's people and things that it
-    names: "my sister", "my flight". `person` names whose home it tells: empty for the user, None if
+    names: "my sister", "my flight"; `possessors` are those of each other. `person` names whose home it tells: empty for the user, None if
     it tells no home.
     """
 
@@ -35,6 +36,7 @@ class Meaning:
     bag: frozenset[str]
     stems: tuple[str, ...]
     owners: frozenset[str]
+    possessors: frozenset[str]
     person: frozenset[str] | None
     names: tuple[str, ...]
     is_negative: bool
@@ -67,6 +69,7 @@ def meaning_of(text: str, speaker: str = "") -> Meaning:
         bag=bag,
         stems=tuple(term for term in bag if len(term) >= STEM and not term.isdigit()),
         owners=_owners(said, vocabulary),
+        possessors=_all_terms(_possessors(said, _classes(said))),
         person=person,
         names=tuple(word.key for word in content if word.is_name),
         is_negative=vocabulary.denies(word.key for word in said),
@@ -102,14 +105,20 @@ def _classes(said: Sequence[Word]) -> list[Collection[str]]:
     return [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
 
 
+def _possessors(said: Sequence[Word], classes: Sequence[Collection[str]]) -> list[Word]:
+    """Return the last words with "'s" beside each other: "my sister's car's plate"."""
+    runs = groupby(
+        zip(said, classes, strict=True),
+        lambda one: one[0].key.endswith("'s") and not one[1],  # not "it's" or "she's"
+    )
+    named = [[word for word, _ in run] for is_possessor, run in runs if is_possessor]
+    return named[-1] if named else []
+
+
 def _owners(said: Sequence[Word], vocabulary: Vocabulary) -> frozenset[str]:
     """Return the terms of the last owner in "my sister's flight", or of the words after "my"."""
     classes = _classes(said)
-    named = [
-        word
-        for word, found in zip(said, classes, strict=True)
-        if word.key.endswith("'s") and not found  # not "it's" or "she's"
-    ][-1:]
+    named = _possessors(said, classes)[-1:]
     if not named:
         mine = [at + 1 for at, found in enumerate(classes) if "my" in found]
         named = [word for at in mine for word in said[at : at + _OWNED]]

@@ -71,8 +71,15 @@ def _corrects(new: Fact, old: Fact) -> bool:
 def _have_same_subject(new: Fact, old: Fact) -> bool:
     """Return whether one speaker said two facts of one person or thing, as far as they say so."""
     mine, theirs = meaning(new), meaning(old)
-    names_other = mine.owners and theirs.owners and mine.owners.isdisjoint(theirs.owners)
-    return mine.speaker == theirs.speaker and not names_other and _is_of_one_person(new, old)
+    is_other = mine.speaker != theirs.speaker or have_other_owners(mine, theirs)
+    return not is_other and _is_of_one_person(new, old)
+
+
+def have_other_owners(one: Meaning, other: Meaning) -> bool:
+    """Return whether both say whose thing they are about, and it is not the same one."""
+    if one.possessors and other.possessors and one.possessors != other.possessors:
+        return True
+    return bool(one.owners and other.owners) and one.owners.isdisjoint(other.owners)
 
 
 def _is_of_one_person(new: Fact, old: Fact) -> bool:

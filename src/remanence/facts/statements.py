@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates import resolve_dates
+from remanence.facts.meaning import meaning_of
+from remanence.facts.relations import have_other_owners
 from remanence.notes.redact import redact
 from remanence.observers.extractive.dependence import (
     find_answered,
@@ -176,6 +178,7 @@ def _find_revised(
         (score_of_revision(one.text, replied, words), one)
         for one in earlier
         if one.source.speaker == source.speaker != reply.message.speaker
+        and not have_other_owners(meaning_of(one.text), meaning_of(words))
         and source.seq - MAX_BACK <= one.source.seq < reply.message.seq
     ]
     score, best = max(scored, key=itemgetter(0), default=(-inf, None))

@@ -10,7 +10,6 @@ from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import scorer
 from remanence.types import Message, TextPart, ToolResultPart
 
-
 _STEP = 100
 """Sentences of a text from one step to the next."""
 

@@ -52,7 +52,8 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     Words give a statement another value only if they have another number, weekday or month where it
     has one, or another word beside one of its own.
     """
-    if not _has_other_value(_read(earlier), _read(words)):
+    said, own = _read(earlier), _read(words)
+    if not _has_other_value(said, own) or _is_parallel(said, own):
         return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE, REVISES)
 
@@ -60,9 +61,22 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
 def _has_other_value(said: _Text, own: _Text) -> bool:
     if any(said.values[kind] and own.values[kind] - said.values[kind] for kind in _KINDS):
         return True
+    return bool(_named_again(said, own)) and bool(own.content - said.content)
+
+
+def _named_again(said: _Text, own: _Text) -> list[str]:
     shared = said.content & own.content
-    names_again = any(len(word) >= _STEM or UNSPACED.match(word) for word in shared)
-    return names_again and bool(own.content - said.content)
+    return [word for word in shared if len(word) >= _STEM or UNSPACED.match(word)]
+
+
+def _is_parallel(said: _Text, own: _Text) -> bool:
+    """Return whether words say the same of another thing: "my work phone", "my home phone"."""
+    left_out, new = said.content - own.content, own.content - said.content
+    if len(_named_again(said, own)) < max(1, len(left_out)):
+        return False
+    pairs = [(said.values[kind], own.values[kind]) for kind in _KINDS]
+    others = [min(len(theirs - mine), len(mine - theirs)) for theirs, mine in pairs]
+    return sum(others) + min(len(left_out), len(new)) > 1 and any(others)
 
 
 def revision_features(earlier: str, reply: str, words: str) -> Groups:
