@@ -8,8 +8,8 @@ KILLS ?= 2000
 SEEDS ?= 100
 TURNS ?= 300
 FIRST_SEED ?= 0
-# The tests wait for half of their time, so a small machine has room for more than one worker a core.
-WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 4)
+# The tests wait for a part of their time; each worker more has to collect all of them.
+WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 3)
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -325,8 +325,9 @@ class Memory:
     async def check(self) -> tuple[Problem, ...]:
         """Return what is inconsistent, failing, stuck or overdue, with remedies."""
         self._runtime.check_open()
-        problems = list(await self._store.check())
+        problems: list[Problem] = []
         try:
+            problems += await self._store.check()
             problems += [problem async for problem in self._diagnose()]
         except Exception as error:  # noqa: BLE001 - damaged rows are to be reported, all of them
             problems.append(

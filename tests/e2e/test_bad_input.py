@@ -30,6 +30,10 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
         Message.user("ok \ud83d"),
         r"lone surrogate '\\ud83d' at position 3: decode the text with errors='replace'",
     ),
+    "long name": (
+        Message.user("x", name="n" * 20_000),
+        r"name 'n+ is 20,000 characters long, more than 256: shorten it",
+    ),
     "naive time": (
         Message.user("x", created_at=datetime(2026, 3, 2)),  # noqa: DTZ001 - the case
         r"created_at '2026-03-02T00:00:00' has no time zone",

@@ -4,6 +4,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remanence import Memory, Message
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -128,6 +129,20 @@ async def test_a_damaged_file_is_found(store: Store, path: Path, table: str) -> 
     assert problems
     assert all("the file is damaged" in problem.what for problem in problems)
     await again.close()
+
+
+async def test_a_damaged_text_is_found_and_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await memory.conversation("a").append(Message.user("I live in Lisbon, MARKER."))
+    path.write_bytes(path.read_bytes().replace(b"MARKER", b"\xc8ARKER"))
+
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        with pytest.raises(StoreError, match=r"memory\.db' is damaged.*restore a backup"):
+            await memory.conversation("a").messages()
+        (found,) = await memory.check()
+
+    assert (found.level, found.remedy) == ("error", "restore a backup from before the damage")
 
 
 async def test_reading_from_a_damaged_file_names_it(store: Store, path: Path) -> None:

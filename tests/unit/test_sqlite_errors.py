@@ -19,6 +19,7 @@ PATH = "some/memory.db"
         (apsw.IOError("disk I/O error"), StoreUnavailable, "check the disk"),
         (apsw.NotADBError(), NotADatabase, "name another file"),
         (apsw.CorruptError("malformed"), StoreError, "restore a backup"),
+        (UnicodeDecodeError("utf-8", b"\xc8", 0, 1, "invalid"), StoreError, "restore a backup"),
         (apsw.ConstraintError("UNIQUE"), StoreError, "UNIQUE"),
     ],
 )

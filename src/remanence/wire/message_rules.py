@@ -29,6 +29,8 @@ from remanence.wire.parts import (
 _KINDS: Final = frozenset({"message", "control", "memory"})
 _INSTANCES: Final = {Literal: str, tuple: tuple}
 
+_MAX_NAME: Final = 256
+"""Characters of the name of a speaker or a tool, which no excerpt shortens; providers allow fewer."""
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
 _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = {
     "anthropic": anthropic.parse_part,
@@ -43,7 +45,7 @@ def check_message(message: Message, *, max_bytes: int) -> int:
 
     Raises:
         InvalidMessage: the role is unknown, the content is empty or exceeds *max_bytes* bytes, a
-            text is not Unicode (NUL, lone surrogates), a value has the wrong type, the time has no
+            text is not Unicode (NUL, lone surrogates), a name is too long, a value has the wrong type, the time has no
             offset or is out of range in UTC, the role does not allow a part, or no provider would
             accept a part.
     """
@@ -57,6 +59,12 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     _check_roles(message)
     if message.id == "":
         raise InvalidMessage("the id of a message is empty: leave it out to get a generated one")
+    tools = [part.name for part in message.content if isinstance(part, ToolCallPart)]
+    for name in (message.name or "", *tools):
+        if len(name) > _MAX_NAME:
+            raise InvalidMessage(
+                f"name {quote(name)} is {len(name):,} characters long, more than {_MAX_NAME}: shorten it"
+            )
     texts = [("id", message.id or ""), ("name", message.name or "")]
     for part in message.content:
         texts += _texts(part)

@@ -12,6 +12,7 @@ UNWRITABLE = (
     "{path!r} cannot be written: make the file and its directory writable, or open it with "
     "read_only=True"
 )
+_DAMAGED = "{path!r} is damaged ({error}): restore a backup"
 _LOCKED = "another process has locked {path!r}: try again, or end that process"
 _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
     apsw.BusyError: (StoreUnavailable, _LOCKED),
@@ -31,7 +32,7 @@ _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
         "{path!r} cannot be read or written ({error}): check the disk",
     ),
     apsw.NotADBError: (NotADatabase, NO_DATABASE),
-    apsw.CorruptError: (StoreError, "{path!r} is damaged ({error}): restore a backup"),
+    apsw.CorruptError: (StoreError, _DAMAGED),
     apsw.Error: (StoreError, "{path!r} refused: {error}"),
 }
 
@@ -42,11 +43,17 @@ def translate_error(error: Exception, path: str) -> Exception:
         answer: RemanenceError = StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
         )
+    elif isinstance(error, UnicodeDecodeError):
+        answer = _answer(StoreError, _DAMAGED, error, path)
     elif isinstance(error, apsw.Error):
         kind, message = next(_ANSWERS[base] for base in type(error).__mro__ if base in _ANSWERS)
-        public = message.replace("{path!r}", "the database").format(error=error)
-        answer = kind(message.format(path=path, error=error), public=public)
+        answer = _answer(kind, message, error, path)
     else:
         return error
     answer.__cause__ = error
     return answer
+
+
+def _answer(kind: type[StoreError], message: str, error: Exception, path: str) -> StoreError:
+    public = message.replace("{path!r}", "the database").format(error=error)
+    return kind(message.format(path=path, error=error), public=public)
