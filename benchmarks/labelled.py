@@ -96,8 +96,7 @@ def cross_validated() -> tuple[dict[int, Scorer], list[Unit]]:
     units = [
         unit
         for unit in train_notes.conversations(held=False)
-        if unit[0].register
-        not in (notes_corpus.LOOK_ALIKES, notes_corpus.EVERYDAY, notes_corpus.PLAIN)
+        if unit[0].register not in train_notes.APART
     ]
     inputs = train_notes.matrix_of(train_notes.lines_of(units))
     truth, importance = train_notes.truth_of(units), train_notes.weights_of(units)

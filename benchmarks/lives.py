@@ -30,6 +30,7 @@ from remanence.types import Fact
 SETS = {
     "of lives that were read": Path(__file__).with_name("lives.tsv"),
     "of unseen lives": Path(__file__).with_name("unseen_lives.tsv"),
+    "of unseen lives by three hands": Path(__file__).with_name("unseen_lives_2.tsv"),
 }
 MOVES = {
     "of moves that were read": Path(__file__).with_name("moves.tsv"),

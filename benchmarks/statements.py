@@ -46,6 +46,9 @@ PLAIN = Path(__file__).with_name("unseen_plain.tsv")
 MESSAGES = Path(__file__).with_name("unseen_messages.tsv")
 """In the form of `READ`: messages of one to five sentences, by the five hands of
 `data/notes/*/messages.txt`, set aside before any fit; Korean and Polish have no such messages to fit."""
+TYPICAL = Path(__file__).with_name("unseen_typical.tsv")
+"""In the form of `READ`: the most typical statements and remarks, by the three hands of
+`data/notes/*/typical.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
@@ -77,6 +80,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(EVERYDAY)), "of unseen everyday messages")
     rows += _rows(list(_read(HASTY)), "of unseen messages typed in haste")
     rows += _rows(list(_read(PLAIN)), "of unseen plain statements")
+    rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")
     rows += _rows(list(_read(ASKING)), "of unseen sentences that ask")
     for whose, path in UNSEEN.items():
