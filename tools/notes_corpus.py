@@ -23,10 +23,11 @@ EVERYDAY = "everyday"
 HASTY = "hasty"
 PLAIN = "plain"
 MESSAGES = "messages"
+TYPICAL = "typical"
 FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
-    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, MESSAGES, FORGETTING),
+    *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, MESSAGES, TYPICAL, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
