@@ -36,6 +36,8 @@ LISTED = 5.0
 """Weight of a fact of `known.txt` and `several.txt`."""
 WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
 """Weight of a line of a register that has more instructions, or requests, than conversations have."""
+UNREAD = (notes_corpus.MESSAGES, notes_corpus.TYPICAL)
+"""Registers that nobody read for what says several things."""
 FOLLOWING = 2
 """Facts that each fact is joined with."""
 SHARES = {3: 0.97, 2: 0.4, 1: 0.08, 0: 0.0}
@@ -104,13 +106,14 @@ def _paths(name: str) -> list[Path]:
 def _of_sentence(sentence: Sentence, fold: int, signs: Mapping[str, bool | None]) -> Example:
     labels = sentence.labels
     is_fact = sentence.slot is not None or bool(labels & _WISHES)
+    unlisted = None if sentence.register in UNREAD else False
     return Example(
         text=sentence.text,
         language=sentence.language,
         fold=fold,
         weight=WEIGHTS.get(sentence.register, 1.0),
         know=_share(sentence),
-        several=signs.get(sentence.text, False) if is_fact else None,
+        several=signs.get(sentence.text, unlisted) if is_fact else None,
         is_wish=None
         if sentence.register == notes_corpus.HASTY
         else not labels.isdisjoint(_WISHES) and "person" not in labels,

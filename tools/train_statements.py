@@ -1,4 +1,7 @@
-"""Fit the weights of `remanence.observers.learned.statements` to the user's lines of `data/notes`.
+"""Fit the weights of `remanence.observers.learned.statements` to `data/notes` and `data/facts`.
+
+They are fitted to the user's lines of the notes corpus, and what is stated also to the statements of users in
+`data/facts`, which are often about their affairs and not about them: "Kickoff is at 14:00.".
 
 `python -m tools.train_statements` prints by cross-validation how much of what users state is kept,
 by the share of look-alikes that are kept too, and how many changes are found, by the share of other
@@ -6,6 +9,7 @@ statements that are taken for one; `--write` writes the weights with the cutoffs
 `FALSE`. Needs scikit-learn (the `dev` extra).
 """
 
+import csv
 import hashlib
 import re
 from collections import defaultdict
@@ -33,22 +37,29 @@ from remanence.observers.learned.statements import (
 
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
+FACTS = notes_corpus.ROOT.with_name("facts")
+"""Statements of users, told to fit other scores; of their wishes and changes not all are marked."""
 FOLLOWING = 2
 """Turns put behind a lead-in."""
 HEADS = (STATED, CHANGES, WISHES)
 BUCKETS = 1 << 18
 C = 2.0
+LINES_ALIKE = 8
+"""Lines beside each other that are in one part of the cross-validation."""
 HARD = "stated"
 """The register whose every look-alike has a true statement of similar words."""
 WEIGHTS = {
     HARD: 2.0,
     "memory": 2.0,
     notes_corpus.EVERYDAY: 1.0,
-    notes_corpus.PLAIN: 0.3,
+    notes_corpus.PLAIN: 1.0,
+    notes_corpus.MESSAGES: 2.0,
+    notes_corpus.TYPICAL: 1.0,
     notes_corpus.CHANGES: 0.0,
     notes_corpus.ANSWERS: 0.5,
     notes_corpus.RULES: 0.5,
     "": 0.6,
+    FACTS.name: 0.5,
 }
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
 ONLY_BARE = (notes_corpus.CHANGES, notes_corpus.RULES)
@@ -124,6 +135,32 @@ def examples(units: Corpus) -> list[Example]:
     unmeant = [one._replace(is_stated=False) for one in behind]
     found = [*said, *unmeant, *put_behind_prefaces(single), *shorten_to_notes(single)]
     return [one for one in found if one.is_stated is not None]
+
+
+def told() -> Iterator[Example]:
+    """Yield the statements of `FACTS`, and the small talk among the facts of users."""
+    for folder in sorted(path for path in FACTS.iterdir() if path.is_dir()):
+        lines = [
+            (part.removeprefix("*"), True)
+            for line in (folder / "revisions.txt").read_text("utf-8").splitlines()
+            for part in line.partition(" >> ")[0].split(" // ")
+        ]
+        with (folder / "lives.tsv").open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            lines += [(row["text"], True) for row in rows]
+        for line in (folder / "known.txt").read_text("utf-8").splitlines():
+            weight, _, text = line.partition(" | ")
+            lines.append((text, not weight.startswith("0")))
+        for number, (text, is_stated) in enumerate(lines):
+            yield Example(
+                line=Line(text, "user"),
+                is_stated=is_stated,
+                is_change=False,
+                is_wish=False,
+                language=folder.name,
+                fold=number // LINES_ALIKE % train_notes.FOLDS,
+                register=FACTS.name,
+            )
 
 
 def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Iterator[Example]:
@@ -204,13 +241,14 @@ class Data(train_notes.Table):
         weights = np.array([WEIGHTS.get(one.register, 1.0) for one in found])
         # Changes and wishes are told from other statements alone.
         stated = self.truth[:, 0]
-        self.weights = np.stack([weights, stated, stated], axis=1)
+        marked = stated & (self.registers != FACTS.name)
+        self.weights = np.stack([weights, marked, marked], axis=1)
 
 
 def report(data: Data, scores: Floats) -> dict[str, float]:
     """Print a row per share of false ones and return the cutoffs."""
     stated, changes, wishes = data.truth.T
-    hard, said = data.registers == HARD, data.registers != ""
+    hard, said = data.registers == HARD, ~np.isin(data.registers, ("", FACTS.name))
     talk = np.isin(data.registers, notes_corpus.REGISTERS)
     print_shares(scores[:, 0], stated, {HARD: hard, "conversations": talk})
     print_shares(scores[:, 1], changes, {"changes": said & stated})
@@ -242,7 +280,7 @@ def print_shares(scores: Floats, truth: Flags, kinds: dict[str, Flags]) -> None:
 
 def main() -> int:
     options = train_notes.options_of(__doc__)
-    data = Data(examples(train_notes.conversations(held=False)))
+    data = Data([*examples(train_notes.conversations(held=False)), *told()])
     cutoffs = report(data, data.cross_validate(data.folds))
     if options.write:
         train_notes.write(TARGET, replace(data.fit(), cutoffs=cutoffs))

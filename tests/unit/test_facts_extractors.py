@@ -339,7 +339,7 @@ async def test_a_wish_behind_a_lead_in_is_a_wish(text: str) -> None:
     "text",
     [
         "pasillo, escalera y el baño pequeño.",
-        "przedpokój, schody i mała łazienka",
+        "salon, kuchnia i dwa balkony",
     ],
 )
 async def test_a_fact_with_no_sure_score_is_no_wish(text: str) -> None:

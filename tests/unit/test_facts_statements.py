@@ -79,7 +79,7 @@ async def test_sentences_that_can_be_read_alone_are_facts_of_their_own(
     ("question", "answer"),
     [
         ("How many guests are coming to the barbecue?", "fourteen then."),
-        ("Wie oft gehst du zur Krankengymnastik?", "zweimal die woche"),
+        ("Wie oft gehst du zur Krankengymnastik?", "zweimal pro woche"),
         ("引っ越しの手伝いは何人来ますか？", "5人です。"),
     ],
 )
@@ -104,7 +104,7 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
         ("The bakery closes at 2 pm, so noon would be the latest.", "noon then"),
         ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann am 10."),
         ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "va pour les 50 Go"),
-        ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜で"),
+        ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜の19時で"),
     ],
 )
 async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, answer: str) -> None:

@@ -21,7 +21,7 @@ From 2 it also took cars and places of birth for homes.
 """
 _WISHES = {"inst": INSTRUCTION, "pref": PREFERENCE}
 """Tag of a wish by the higher of these scores."""
-_SURE_WISH, _SURE_EVENT = 1.5, 2.3
+_SURE_WISH, _SURE_EVENT = 1.0, 2.3
 """Sums of scores from which nine of ten statements are of the kind.
 
 They were chosen on conversations that no other fit has seen, where they find half of the wishes and
@@ -43,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}8"
+        return f"{STATEMENTS}9"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)

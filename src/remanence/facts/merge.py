@@ -15,7 +15,7 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 _FEW_FACTS = 16
 """The number of a user's facts up to which the cutoff of the learned score holds."""
-_RISE_PER_DOUBLING = 0.3
+_RISE_PER_DOUBLING = 0.4
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 _Keys: TypeAlias = frozenset[Hashable]
 

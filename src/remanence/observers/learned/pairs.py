@@ -22,6 +22,8 @@ ENDS = "ends"
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
+_STEM = 4
+"""Letters of a word that two statements have, so that it is more than an article."""
 _HEADS = ("end", "rep", "corr", "out", "habit", "fut", "pref", "inst", "dec", "personal", "next")
 
 
@@ -59,7 +61,8 @@ def pair_features(earlier: str, later: str) -> Groups:
     if one.grams.isdisjoint(other.grams):
         return ()
     found = (_overlap(one, other), _differences(one.words, other.words), _classes(one, other))
-    return (*filter(None, (tuple(dict.fromkeys(group)) for group in found)), _scores(later))
+    groups = filter(None, (tuple(dict.fromkeys(group)) for group in found))
+    return (*groups, _scores(later), _change(one, other, later))
 
 
 @cache
@@ -143,6 +146,16 @@ def _classes(one: _Statement, other: _Statement) -> Iterator[str]:
         (other.classes - one.classes, "later"),
     ):
         yield from (f"{which}: {name}" for name in sorted(names))
+
+
+def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
+    """Give how surely the later statement says that something changed, alone and with a common word."""
+    change = statement_scores(Line(later, "user"))[CHANGES]
+    names_it = any(len(word) >= _STEM for word in one.content & other.content)
+    return (
+        f"change {level(change, -1.5, -1, -0.5, 0, 0.5, 1, 1.5)}",
+        f"change {level(change, -1, 0, 1)} {names_it}",
+    )
 
 
 @lru_cache(maxsize=4_096)
