@@ -46,3 +46,9 @@ class SystemClock:
         milliseconds = int(self.now().timestamp() * 1000)
         # `random` suffices: ids are not secret, it is reseeded after a fork, and urandom is slower.
         return f"{kind}_{milliseconds:012x}{random.getrandbits(48):012x}"
+
+
+def render_time(at: datetime, *, now: datetime) -> str:
+    """Return a time in UTC to the second, with its date unless that is the date of *now*."""
+    date = "" if at.date() == now.date() else f"{at:%Y-%m-%d} "
+    return f"{date}{at:%H:%M:%S} UTC"

@@ -448,7 +448,7 @@ class Conversation:
         Args:
             everything: also do work that is not due yet: observe all messages, extract facts.
             retry: retry failed steps at once, including messages left without notes after too many
-                failures.
+                failures. A model is not called during a pause that its provider asked for.
 
         Raises:
             Closed: the memory was closed meanwhile.

@@ -351,16 +351,20 @@ class Memory:
     async def _diagnose(self) -> AsyncIterator[Problem]:
         """Yield what is failing, stuck or overdue under this memory's policy."""
         after: ConversationRef | None = None
+        pauses = await self._store.paused_models(now=self.clock.now())
+        paused = {pause.model for pause in pauses}
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
                 now, seconds = self.clock.now(), self._runtime.settings.lease_seconds
-                for problem in diagnose(self.policy, state, now=now, lease_seconds=seconds):
+                for problem in diagnose(
+                    self.policy, state, now=now, lease_seconds=seconds, paused=paused
+                ):
                     yield problem
                 for budget in await self._runtime.budgets.states(state.ref, state.user):
                     for problem in diagnose_budget(state.ref, budget):
                         yield problem
             after = page[-1].ref
-        for pause in await self._store.paused_models(now=self.clock.now()):
+        for pause in pauses:
             yield diagnose_pause(pause)
 
     async def unready(self) -> tuple[Unready, ...]:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.clock import SystemClock
+from remanence.clock import SystemClock, render_time
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -51,3 +51,8 @@ def test_an_answer_that_took_long_proves_nothing() -> None:
     machine.follow(NOON + timedelta(minutes=2), asked_at=asked_at)
 
     assert machine.now() == machine.time
+
+
+def test_a_time_of_another_day_is_shown_with_its_date() -> None:
+    assert render_time(NOON + timedelta(hours=11), now=NOON) == "23:00:00 UTC"
+    assert render_time(NOON + timedelta(hours=12), now=NOON) == "2026-03-03 00:00:00 UTC"

@@ -146,6 +146,26 @@ async def test_a_pause_that_a_turn_is_asked_for_holds_back_background_calls(
     assert (during, len(server.received), left) == (1, 2, "")
 
 
+async def test_a_call_that_waits_until_tomorrow_names_the_date_and_offers_no_retry(
+    file_url: str, server: ModelServer
+) -> None:
+    model = f"anthropic:claude-haiku-4-5@{server.url}"
+    async with two_memories(file_url, model, FixedClock()) as (one, two):
+        await say(one, "a")
+        await say(one, "b")
+        server.script(asked_to_wait(86_000))
+        await one.conversation("a").flush()
+        await two.conversation("b").flush()
+        waiting = (await two.conversation("b").state()).observe_failure
+        failing = next(problem for problem in await two.check() if "429" in problem.what)
+        await two.conversation("a").flush(retry=True)
+
+    assert waiting is not None
+    assert "is not called before 2026-03-03 08:53:20 UTC" in waiting.message
+    assert "flush" not in failing.remedy
+    assert len(server.received) == 1
+
+
 async def test_a_chain_asks_its_next_model_while_the_first_one_is_paused(
     file_url: str, server: ModelServer
 ) -> None:

@@ -1,23 +1,66 @@
 """Diagnosis of overdue, failing or stuck work of a conversation, with remedies."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
+from remanence.catalog import chain_links
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import is_latched, observation_due
 from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, ModelPause, Problem
 
+_LIMITS: Final = "calls_per_minute or input_tokens_per_minute below the provider's limits"
+_SECOND_MODEL: Final = "if it goes on, name a second model, which is tried when the first one fails"
+_OTHER_MODEL: Final = "if it happens again, use another model"
+
+_REMEDIES: Final[Mapping[str, str]] = {
+    "auth": "check the model's key",
+    "bad_answer": _OTHER_MODEL,
+    "bad_request": _OTHER_MODEL,
+    "connection": "check the model's address and the network",
+    "cooling": _SECOND_MODEL,
+    "cut_off": "raise max_output_tokens or lower observe_max_tokens",
+    "degenerate": _OTHER_MODEL,
+    "empty": _OTHER_MODEL,
+    "failed": "correct the model's function",
+    "hook_failed": "correct the hook",
+    "hook_timeout": "correct the hook",
+    "invented": _OTHER_MODEL,
+    "malformed": _OTHER_MODEL,
+    "missing_package": "install the package",
+    "overloaded": _SECOND_MODEL,
+    "process_ended": "give the machine more memory, or set observer_processes to 0",
+    "quota": "check the account at the model's provider",
+    "rate_limit": f"set {_LIMITS}",
+    "refused": _OTHER_MODEL,
+    "server": _SECOND_MODEL,
+    "store": "check the database",
+    "timeout": "raise observe_timeout_seconds or use a faster model",
+    "too_large": _OTHER_MODEL,
+    "too_long": "lower observe_max_tokens and reflect_tokens",
+    "unknown_model": "check the model's name, and your access to it",
+}
+"""Remedies by the reason of a failure; an observer of your own may have other reasons."""
+
+_MAKERS: Final = {"observe": "observer", "reflect": "reflector", "facts": "extractor"}
+
 
 def diagnose(
-    policy: Policy, state: MemoryState, *, now: datetime, lease_seconds: float
+    policy: Policy,
+    state: MemoryState,
+    *,
+    now: datetime,
+    lease_seconds: float,
+    paused: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yield the problems of one conversation that an operator should know about.
 
-    Due work is judged by the look scheduled in the state, or by *policy* if there is none yet.
+    Due work is judged by the look scheduled in the state, or by *policy* if there is none yet. No
+    retry calls the *paused* models.
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None:
-            yield _failing(policy, state, failure)
+            yield _failing(policy, state, failure, paused)
     if (lease := _lease_problem(state, now, lease_seconds)) is not None:
         yield lease
     if state.observe_failure is None and (due := _due(policy, state, now)):
@@ -85,12 +128,13 @@ def diagnose_pause(pause: ModelPause) -> Problem:
         level="info",
         what=f"calls of {pause.model} are paused until {pause.until:%Y-%m-%d %H:%M:%S} UTC, as its "
         "provider asked",
-        remedy="messages stay raw meanwhile; calls_per_minute or input_tokens_per_minute below the "
-        "provider's limits avoid it",
+        remedy=f"messages stay raw meanwhile; {_LIMITS} avoid it",
     )
 
 
-def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
+def _failing(
+    policy: Policy, state: MemoryState, failure: Failure, paused: Collection[str]
+) -> Problem:
     next_at = f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
     cause = f"{failure.reason}: {failure.message}"
     if failure.left_out:
@@ -101,22 +145,21 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
             remedy=f"messages stay raw meanwhile; the next look is {next_at}",
         )
     latched = is_latched(policy, state, failure)
+    next_try = "with the next message" if latched else next_at
+    remedy = _REMEDIES.get(failure.reason, f"check the {_MAKERS[failure.step]}")
+    if not _is_paused(failure, paused):
+        remedy += "; flush(retry=True) tries at once"
     return Problem(
         conversation=state.ref,
         level="error" if latched else "warning",
         what=f"{failure.step} failed {_times(failure.failures)}: {cause}",
-        remedy="messages stay raw meanwhile; the next try is "
-        f"{'with the next message' if latched else next_at}: {_remedy(failure)}; "
-        "flush(retry=True) tries at once",
+        remedy=f"messages stay raw meanwhile; the next try is {next_try}: {remedy}",
     )
 
 
-def _remedy(failure: Failure) -> str:
-    """Return the remedy for a failed step."""
-    if failure.reason == "store":
-        return "check the database"
-    is_hook = failure.reason.startswith("hook_")
-    return "correct the hook" if is_hook else "check the model's access"
+def _is_paused(failure: Failure, paused: Collection[str]) -> bool:
+    """Return whether all models of a failed step are paused; an extractor's name has a version."""
+    return all(link.rpartition(" ")[2] in paused for link in chain_links(failure.made_by))
 
 
 def _times(count: int) -> str:

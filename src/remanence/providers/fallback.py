@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from remanence.catalog import chain_name
-from remanence.clock import Clock
+from remanence.clock import Clock, render_time
 from remanence.errors import InvalidArgument, ModelError
 from remanence.policy.schedule import DEFERRED
 from remanence.providers.layer import AnswerT, Layer, Link, Pieces, RequestT, pieces_of
@@ -74,10 +74,11 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         raise failure or self._cooling()
 
     def _cooling(self) -> ModelError:
-        first = min(self._cool_at.values())
-        seconds = max(0.0, (first - self._clock.now()).total_seconds())
+        first, now = min(self._cool_at.values()), self._clock.now()
+        seconds = max(0.0, (first - now).total_seconds())
         return ModelError(
             "cooling",
-            f"every model of {self.name} failed recently; the next attempt is at {first:%H:%M:%S} UTC",
+            f"every model of {self.name} failed recently; the next attempt is at "
+            f"{render_time(first, now=now)}",
             retry_after_seconds=seconds,
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from remanence.clock import Clock
+from remanence.clock import Clock, render_time
 from remanence.engine.waits import has_waited
 from remanence.errors import ModelError
 from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
@@ -45,8 +45,8 @@ class SharedLimit:
         if permit.wait_until is not None:
             raise ModelError(
                 DEFERRED,
-                f"{model} is not called before {permit.wait_until:%H:%M:%S} UTC, because of its rate "
-                "limit or a pause that its provider asked for",
+                f"{model} is not called before {render_time(permit.wait_until, now=now)}, because of "
+                "its rate limit or a pause that its provider asked for",
                 retry_after_seconds=(permit.wait_until - now).total_seconds(),
             )
         return permit

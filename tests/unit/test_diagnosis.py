@@ -1,0 +1,72 @@
+"""The problems that a check reports, and their remedies."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.builders import AT, REF
+
+from remanence.policy.diagnosis import diagnose
+from remanence.policy.policy import Policy
+from remanence.types import Failure, MemoryState, Problem
+
+MODEL = "anthropic:claude-haiku-4-5"
+STATE = MemoryState(ref=REF, key=1, user="ana", created_at=AT, last_seq=9)
+
+
+def failure(**changes: object) -> Failure:
+    made = Failure(
+        step="observe",
+        reason="timeout",
+        message="late",
+        at=AT,
+        next_attempt_at=AT + timedelta(seconds=60),
+        failures=1,
+        last_seq=9,
+        made_by=MODEL,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def problem(state: MemoryState, *paused: str) -> Problem:
+    """Return the only problem of a conversation while models are paused."""
+    (found,) = diagnose(Policy(), state, now=AT, lease_seconds=10, paused=paused)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("auth", "check the model's key"),
+        ("invented", "use another model"),
+        ("degenerate", "use another model"),
+        ("empty", "use another model"),
+        ("timeout", "raise observe_timeout_seconds"),
+        ("too_long", "lower observe_max_tokens"),
+        ("hook_failed", "correct the hook"),
+        ("error", "check the observer"),
+    ],
+)
+def test_the_remedy_of_a_failed_step_fits_its_reason(reason: str, remedy: str) -> None:
+    found = problem(replace(STATE, observe_failure=failure(reason=reason)))
+
+    assert remedy in found.remedy
+    assert found.remedy.endswith("; flush(retry=True) tries at once")
+
+
+@pytest.mark.parametrize("made_by", [MODEL, f"extract/3 {MODEL}", f"{MODEL} > openai:gpt-5"])
+def test_no_retry_at_once_is_offered_while_the_model_is_paused(made_by: str) -> None:
+    state = replace(STATE, facts_failure=failure(reason="rate_limit", made_by=made_by))
+
+    found = problem(state, MODEL, "openai:gpt-5")
+
+    assert "flush" not in found.remedy
+    assert "the next try is at 2026-03-02 09:01 UTC: set calls_per_minute" in found.remedy
+
+
+def test_a_retry_at_once_is_offered_while_another_model_of_a_chain_may_be_called() -> None:
+    made = failure(reason="rate_limit", made_by=f"{MODEL} > openai:gpt-5")
+
+    found = problem(replace(STATE, observe_failure=made), MODEL)
+
+    assert "flush(retry=True) tries at once" in found.remedy
