@@ -70,3 +70,11 @@ def test_a_retry_at_once_is_offered_while_another_model_of_a_chain_may_be_called
     found = problem(replace(STATE, observe_failure=made), MODEL)
 
     assert "flush(retry=True) tries at once" in found.remedy
+
+
+def test_no_tokens_wait_to_be_observed_when_only_facts_are_due() -> None:
+    state = replace(STATE, last_sum_tokens=900, observed_sum_tokens=900, observed_seq=9)
+    due = replace(state, look_at=AT, look_tokens=800)
+
+    assert problem(due).what == "background work has been due since 2026-03-02 09:00 UTC"
+    assert problem(replace(due, observed_sum_tokens=0)).what == "900 tokens wait to be observed"

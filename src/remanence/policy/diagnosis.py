@@ -103,7 +103,7 @@ def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
         return waiting if observation_due(policy, state) else None
     if state.look_at is None or state.look_at > now:
         return None
-    if state.last_sum_tokens > state.look_tokens:
+    if state.unobserved_tokens and state.last_sum_tokens > state.look_tokens:
         return waiting
     return f"background work has been due since {state.look_at:%Y-%m-%d %H:%M} UTC"
 
