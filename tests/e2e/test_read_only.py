@@ -70,3 +70,12 @@ async def test_what_would_write_is_refused_and_leaves_notes_blocks_and_tape(
         assert (await chat.context()).messages
 
     assert files(tmp_path) == before
+
+
+async def test_a_memory_without_a_file_refuses_writes_too() -> None:
+    async with Memory.open("sqlite:///:memory:", read_only=True) as memory:
+        chat = memory.conversation("a", user="ana")
+        with pytest.raises(StoreUnavailable, match="read_only=True"):
+            await chat.append(Message.user("Hello."))
+
+        assert await memory.conversations() == ()

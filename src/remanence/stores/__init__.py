@@ -30,7 +30,7 @@ async def open_store(
 ) -> Store:
     """Open the database at *url*, and create or migrate it if needed.
 
-    With *read_only*, the database must exist, no file is changed, and writes are refused.
+    With *read_only*, a database in a file must exist, no file is changed, and writes are refused.
 
     Messages that `append` returned survive a killed process, and with durability `full` also a
     power cut. *pragmas* are set on each SQLite connection.
@@ -66,13 +66,10 @@ async def open_store(
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
 
-    from remanence.stores.sqlite import MEMORY, Database, SQLiteStore
+    from remanence.stores.sqlite import Database, SQLiteStore
 
     database = Database(
-        path=rest[1:],
-        durability=durability,
-        pragmas=pragmas or {},
-        read_only=read_only and rest[1:] != MEMORY,
+        path=rest[1:], durability=durability, pragmas=pragmas or {}, read_only=read_only
     )
     store = SQLiteStore(database, clock=clock)
     await store.open()
