@@ -31,6 +31,28 @@ def require_text(*, optional: bool = False, **values: object) -> None:
     require_one_of(str, optional=optional, **values)
 
 
+def require_unicode(**values: str | Sequence[str] | None) -> None:
+    """Raise `InvalidArgument` for the first text with a NUL character or a lone surrogate."""
+    for name, value in values.items():
+        for text in (value,) if isinstance(value, str) else value or ():
+            if problem := bad_character(text):
+                raise InvalidArgument(f"{name} {problem}")
+
+
+def bad_character(text: str) -> str | None:
+    """Return where *text* has a character that no database or request takes, and the remedy."""
+    if (position := text.find("\0")) >= 0:
+        return f"has a NUL character at position {position}: remove it"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return (
+            f"has the lone surrogate {text[error.start]!r} at position {error.start}: "
+            "decode the text with errors='replace' first"
+        )
+    return None
+
+
 def require_path(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that cannot name a file."""
     for name, value in values.items():

@@ -18,6 +18,7 @@ from remanence.arguments import (
     require_one_of,
     require_text,
     require_texts,
+    require_unicode,
 )
 from remanence.catalog import chain_links
 from remanence.context.context import Context
@@ -231,12 +232,15 @@ class Conversation:
             ContextOverflow: the system text leaves no room for messages, or the newest message
                 cannot be shortened enough.
             WrongUser: the conversation belongs to another user.
-            InvalidArgument: an argument has a wrong type.
+            InvalidArgument: an argument has a wrong type, or is not Unicode (NUL, lone surrogates).
         """
         self._runtime.check_open()
         require_text(system=system, identity=identity)
         require_texts(knowledge=knowledge)
         require_text(recall=recall, channel=channel, model=model, optional=True)
+        require_unicode(
+            system=system, identity=identity, knowledge=knowledge, recall=recall, channel=channel
+        )
         require_moment(now=now)
         request = ContextRequest(
             now=now or self.clock.now(),
@@ -313,6 +317,7 @@ class Conversation:
         require_count(version=version)
         require_text(system=system)
         require_texts(knowledge=knowledge)
+        require_unicode(system=system, knowledge=knowledge)
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))

@@ -131,6 +131,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "plain hook": (lambda m, c: any_hooks(before_observe=plain), "before_observe=.*write async"),
     "tool name": (lambda m, c: tool(name="look up"), "name='look up'.*without spaces"),
     "rounds": (lambda m, c: any_chat(c, model=answer, max_rounds=0), "max_rounds=0"),
+    "identity": (lambda m, c: any_chat(c, model=answer, identity="\0"), "identity has a NUL"),
     "conversation": (lambda m, c: any_chat("chat-7", model=answer), r"memory.conversation\(...\)"),
     "sent dict": (
         lambda m, c: any_chat(c, model=answer).send({"role": "user"}),
@@ -147,6 +148,16 @@ WRONG: dict[str, tuple[Call, str]] = {
     "model of a count": (lambda m, c: any_count("x", model=5), "model=5.*use a str"),
     "counted": (lambda m, c: any_count(5), "text_or_message=5.*Message"),
 }
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "a\0"])
+@pytest.mark.parametrize("name", ["system", "identity", "knowledge", "recall", "channel"])
+async def test_a_context_refuses_a_text_that_no_request_can_send(name: str, text: str) -> None:
+    value: Any = [text] if name == "knowledge" else text
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a")
+        with pytest.raises(InvalidArgument, match=f"{name} has .* at position 1: "):
+            await chat.context(**{name: value})
 
 
 async def result_of(call: Call, memory: Memory, chat: Conversation) -> Any:

@@ -34,6 +34,7 @@ from remanence.testing import FixedClock, ScriptedObserver
 from remanence.types import Event
 
 FLIGHT = {"role": "user", "content": "My flight to Lisbon is LH 454.", "id": "m-1"}
+DAMAGED = {"role": "user", "content": "My flight \ud800"}
 
 
 class Relay:
@@ -241,6 +242,10 @@ Call = Callable[[AsyncClient], Any]
         (lambda remote: remote.conversation("c").append({"role": "user"}), InvalidMessage),
         (lambda remote: remote.conversation("c").append("a text"), InvalidMessage),
         (lambda remote: remote.conversation("c").chat(["a text"]), InvalidMessage),
+        (lambda remote: remote.conversation("c").append(DAMAGED), InvalidMessage),
+        (lambda remote: remote.conversation("c").recall("\ud800"), InvalidArgument),
+        (lambda remote: remote.conversation("\ud800").state(), InvalidMessage),
+        (lambda remote: remote.forget_user("\ud800"), InvalidMessage),
         (lambda remote: remote.conversation("c").context(system=3), InvalidArgument),
         (lambda remote: remote.facts.save(3, user="ana"), InvalidArgument),
         (lambda remote: remote.conversation("c").messages(limit=0), InvalidArgument),

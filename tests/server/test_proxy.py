@@ -78,6 +78,21 @@ async def test_a_short_conversation_reaches_openai_as_it_was_sent(
     assert await only_tape(memory) == ["Which gate?", "Gate B42."]
 
 
+async def test_a_system_prompt_with_a_lone_surrogate_is_no_obstacle_to_the_memory(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Reply("Gate B42."))
+    prompts = [{"role": "system", "content": "You help \ud800"}]
+    body = {"model": "gpt-5", "messages": [*prompts, {"role": "user", "content": "Which gate?"}]}
+
+    answer = await proxy.http.post(
+        "/openai/v1/chat/completions", content=json.dumps(body), headers={**KEY, **NAMED}
+    )
+
+    assert answer.headers["x-remanence-memory"] == "on"
+    assert await only_tape(memory) == ["Which gate?", "Gate B42."]
+
+
 async def test_a_request_is_bounded_for_the_model_that_it_names(upstream: ModelServer) -> None:
     policy = Policy(model="claude-sonnet-5-5", observe_tokens=1_000_000)
     history: list[Any] = [

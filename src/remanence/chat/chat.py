@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import asdict, replace
 
 from remanence import telemetry
-from remanence.arguments import require_count, require_name, require_text
+from remanence.arguments import require_count, require_name, require_text, require_unicode
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -96,11 +96,13 @@ class Chat:
         Raises:
             ModelError: `unknown_model` or `auth`; the text names the remedy.
             MissingExtra: a named model needs `remanence[models]`.
-            InvalidArgument: an argument has a wrong type, such as a tool that is a dict.
+            InvalidArgument: an argument has a wrong type, such as a tool that is a dict, or a text is
+                not Unicode (NUL, lone surrogates).
         """
         require_conversation(conversation)
         require_text(system=system, identity=identity)
         require_text(channel=channel, optional=True)
+        require_unicode(system=system, identity=identity, channel=channel)
         require_count(max_rounds=max_rounds)
         if max_rounds < 1:
             raise InvalidArgument(f"max_rounds={max_rounds} is impossible: use 1 or more")

@@ -92,7 +92,12 @@ class Transport:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """Open the streamed response to a request, without retries; errors as for `call`."""
+        """Open the streamed response to a request, without retries; errors as for `call`.
+
+        Raises:
+            InvalidMessage: a message in *body* has a lone surrogate.
+            InvalidArgument: a value of *query* has one.
+        """
         params: Any = {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in query.items()
@@ -111,6 +116,13 @@ class Transport:
         except (ValidationError, httpx2.SSEError) as error:
             text = f"{method} {url}: the answer is not from remanence: check the address"
             raise ServiceError(text, status=response.status_code) from error
+        except UnicodeEncodeError as error:
+            kind = InvalidArgument if body is None else InvalidMessage
+            surrogate = error.object[error.start]
+            raise kind(
+                f"{method} {url}: the request has the lone surrogate {surrogate!r}: decode the text "
+                "with errors='replace' first"
+            ) from error
         except httpx2.TransportError as error:
             reason = f"{type(error).__name__}: {error}"
             raise ServiceError(
@@ -133,7 +145,8 @@ def make_body(shape: type[B], **fields: object) -> B:
         if name in ("message", "messages"):
             remedy = "pass an object such as {'role': 'user', 'content': 'Hello.'}"
             raise InvalidMessage(f"message {value!r:.80} is impossible: {remedy}") from None
-        raise InvalidArgument(f"{name}={value!r:.80} is impossible: {found['msg']}") from None
+        problem = found["msg"].removeprefix("Value error, ")
+        raise InvalidArgument(f"{name}={value!r:.80} is impossible: {problem}") from None
 
 
 def is_temporary(error: RemanenceError) -> bool:

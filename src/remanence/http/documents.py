@@ -18,6 +18,7 @@ from pydantic import (
     TypeAdapter,
 )
 
+from remanence.arguments import bad_character
 from remanence.context.context import ContextStats, Omitted
 from remanence.types import Event, FactType, MessageKind, Role
 from remanence.wire.json_value import JsonObject
@@ -58,13 +59,8 @@ def require_unicode(text: str) -> str:
     Raises:
         ValueError: the text has a NUL character or a lone surrogate.
     """
-    if (position := text.find("\0")) >= 0:
-        raise ValueError(f"it has a NUL character at position {position}: remove it")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        place = f"{text[error.start]!r} at position {error.start}"
-        raise ValueError(f"it has the lone surrogate {place}: send valid Unicode") from None
+    if problem := bad_character(text):
+        raise ValueError(f"it {problem}")
     return text
 
 

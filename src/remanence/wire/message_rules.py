@@ -7,6 +7,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final, Literal, get_origin
 
+from remanence.arguments import bad_character
 from remanence.errors import InvalidMessage
 from remanence.validation import field_types, type_text
 from remanence.wire import anthropic, gemini, openai, responses
@@ -181,16 +182,9 @@ def _texts(part: Part) -> Iterator[tuple[str, str]]:
 
 
 def _size_in_bytes(place: str, text: str) -> int:
-    nul = text.find("\0")
-    if nul >= 0:
-        raise InvalidMessage(f"{place} has a NUL character at position {nul}: remove it")
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidMessage(
-            f"{place} has the lone surrogate {text[error.start]!r} at position {error.start}: "
-            "decode the text with errors='replace' first"
-        ) from error
+    if problem := bad_character(text):
+        raise InvalidMessage(f"{place} {problem}")
+    return len(text.encode())
 
 
 def _check_content(part: Part) -> None:

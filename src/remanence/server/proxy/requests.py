@@ -22,6 +22,7 @@ from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_comp
 from remanence.types import Message, TapeVersion
 from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
+from remanence.wire.message_rules import storable
 from remanence.wire.parts import TextPart
 from remanence.wire.turns import volatile_block
 
@@ -307,7 +308,7 @@ def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) ->
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
     """Return the text of everything that takes room beside the conversation."""
     parts = [body.get("system"), body.get("instructions"), body.get("tools"), *prompts]
-    return "\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part)
+    return storable("\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part))
 
 
 def _check_pairs(messages: Sequence[Message]) -> None:
