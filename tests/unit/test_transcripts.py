@@ -200,6 +200,7 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
         ([said("a"), said("b", "robot")], "t.jsonl, line 2: role 'robot' is unknown: use one of"),
         ([{"content": "a"}], "t.jsonl, line 1: {'content': 'a'} has no role: add"),
         ([{"mapping": {}}], "{'mapping': {}} has no role: use 'remanence import'"),
+        ([{"mapping": 5}], "{'mapping': 5} has no role: add"),
         ([{"role": "user"}], "t.jsonl, line 1: {'role': 'user'} has no content: add"),
         ([said(7)], "t.jsonl, line 1: content is of type 'int': pass a string"),
         ([said("a", created_at="yesterday")], "line 1: created_at 'yesterday' is not a time: write ISO"),

@@ -4,6 +4,7 @@ The seq of a message is its 1-based position among the messages of the file.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from remanence.cli.chat_exports import read_export
 from remanence.cli.options import STDIN
 from remanence.cli.transcript_lines import Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
@@ -197,7 +199,7 @@ def _read(data: JsonObject) -> Message:
     if calls is not None and not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {quote(calls)} is not a list: write a list of calls")
     if not isinstance(data.get("role"), str):
-        is_export = "mapping" in data or "chat_messages" in data
+        is_export = read_export(data, Counter()) is not data
         remedy = "use 'remanence import'" if is_export else 'add "role": "user" or \'assistant\''
         if data.get("line") == "user":
             remedy = (
