@@ -139,6 +139,16 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
     ("text", "expected"),
     [
         ("tail_tokens = 1", "tail_tokens (file remanence.toml) is unknown: did you mean policy.ta"),
+        (
+            "[polcy]\ntail_tokens = 9000",
+            "polcy (file remanence.toml) is unknown: did you mean policy?",
+        ),
+        (
+            'model = ["anthropic:x", 5]',
+            "model=['anthropic:x', 5] (file remanence.toml) is impossible: use the name of a model, "
+            "a list of names, or None",
+        ),
+        ("model = []", "model=[] (file remanence.toml) is impossible: use the name of a model, a"),
         ("[policy]\ntail_tokns = 1", "policy.tail_tokns (file remanence.toml) is unknown: did you"),
         (
             "[policy]\nxyzzy = 1",

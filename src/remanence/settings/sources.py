@@ -163,11 +163,14 @@ def _check(key: str, entry: Entry) -> Any:  # of the type of its key
     """Return the value of a key, converted from what its source can express."""
     types = _key_types()
     if key not in types:
-        known = [variable(name) if entry.source == ENVIRONMENT else name for name in types]
+        names = (*types, "policy")
+        known = [variable(name) if entry.source == ENVIRONMENT else name for name in names]
         hint = nearest_hint(entry.name, known)
         raise InvalidPolicy(f"{entry.name} ({entry.source}) is unknown: {hint}")
     value: Any = entry.setting
-    if key in CHAINS and value and isinstance(value, list) and is_of_type(value, tuple[str, ...]):
+    if key in CHAINS and not isinstance(value, str | None):
+        if not (isinstance(value, list) and value and is_of_type(value, tuple[str, ...])):
+            raise entry.error("use the name of a model, a list of names, or None")
         value = ", ".join(value)
     value = _convert(value, types[key], entry)
     try:
