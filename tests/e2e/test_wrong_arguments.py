@@ -206,7 +206,11 @@ async def test_a_memory_is_not_opened_with_a_wrong_part(
 
 @pytest.mark.parametrize(
     ("settings", "text"),
-    [({"token_counter": "tiktokn"}, "token_counter.*'tiktokn'.*'flat' or 'cjk' or 'split' or ")],
+    [
+        ({"token_counter": "tiktokn"}, "token_counter.*'tiktokn'.*'flat' or 'cjk' or 'split' or "),
+        ({"heading": "\0"}, "heading='.x00' is impossible: leave out NUL characters"),
+        ({"separator": "\ud800"}, "separator='.ud800' is impossible: leave out NUL characters"),
+    ],
 )
 def test_a_policy_refuses_a_wrong_setting_with_what_to_write(
     settings: dict[str, Any], text: str

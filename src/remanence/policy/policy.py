@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
+from remanence.arguments import bad_character
 from remanence.catalog import CounterName, chain_links, look_up
 from remanence.errors import InvalidArgument, InvalidSetting
 from remanence.policy.presets import PRESETS, Preset
@@ -30,6 +31,13 @@ _Language: TypeAlias = Annotated[
             0 < len(name.strip()) <= len(name) <= MAX_LANGUAGE_LENGTH and name.isprintable()
         ),
         "use the name of a language, such as 'German'",
+    ),
+]
+_Line: TypeAlias = Annotated[
+    str,
+    Range(
+        lambda line: bad_character(line) is None,
+        "leave out NUL characters and lone surrogates",
     ),
 ]
 _Budget: TypeAlias = Annotated[int, Range(lambda tokens: tokens > 0, "use positive budgets")]
@@ -161,8 +169,8 @@ class Policy:
     ) = None
     sync_timeout_seconds: NonNegativeFloat = 10.0
     render_order: Literal["oldest_first", "newest_first"] = "oldest_first"
-    heading: str = "## Conversation Memory"
-    separator: str = ""
+    heading: _Line = "## Conversation Memory"
+    separator: _Line = ""
     show_clock: bool = True
     retry_seconds: PositiveFloat = 60.0
     retry_max_seconds: PositiveFloat = 3_600.0

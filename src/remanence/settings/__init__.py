@@ -118,6 +118,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        known = [field.name for field in dataclasses.fields(Policy)]
+        for name in self.policy:
+            if name not in known:
+                raise InvalidPolicy(f"policy.{name} is unknown: {nearest_hint(name, known)}")
         for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
             check_variable(name, getattr(self, name))
 
@@ -126,12 +130,8 @@ def policy_of(settings: Settings) -> Policy:
     """Return the policy of *settings*: a preset with changes.
 
     Raises:
-        InvalidPolicy: a field is unknown, or its value contradicts the others.
+        InvalidPolicy: a value is impossible, or contradicts the others.
     """
-    known = [field.name for field in dataclasses.fields(Policy)]
-    for name in settings.policy:
-        if name not in known:
-            raise InvalidPolicy(f"policy.{name} is unknown: {nearest_hint(name, known)}")
     return Policy.from_preset(settings.preset, settings.policy)
 
 
