@@ -154,6 +154,8 @@ class Memory:
 
         Raises:
             InvalidPolicy: the settings contradict one another.
+            InvalidArgument: another argument has a wrong type.
+            ModelError: a model cannot be opened, such as one without its key.
             StoreError: the database cannot be opened; the message names the cause and the remedy.
         """
         settings = _read_settings(settings)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.wire.scripts import Script, failed
 
-from remanence.errors import ModelError
+from remanence.errors import InvalidArgument, ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions, open_model
 from remanence.testing import FixedClock
@@ -143,7 +143,7 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
 async def test_what_is_no_model_is_refused() -> None:
     nothing: Any = None  # as a program without a type checker may pass
 
-    with pytest.raises(ModelError, match="value of type NoneType is not a model"):
+    with pytest.raises(InvalidArgument, match="value of type NoneType is not a model"):
         open_model(nothing)
 
 

@@ -173,7 +173,7 @@ def open_chat_model(
     Raises:
         ModelError: `unknown_model` or `auth`; the text names the remedy.
         MissingExtra: a named model needs `remanence[models]`.
-        InvalidArgument: a chain is empty.
+        InvalidArgument: *source* is none of these, or an empty list.
     """
     if isinstance(source, ChatModel):
         require_async_methods("model", source, "complete")

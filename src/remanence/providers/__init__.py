@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from remanence.arguments import require_async, require_async_methods
 from remanence.clock import Clock, SystemClock
-from remanence.errors import MissingExtra, ModelError
+from remanence.errors import InvalidArgument, MissingExtra, ModelError
 from remanence.protocols import Embedder, Model
 from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
@@ -58,6 +58,7 @@ def open_model(
     Raises:
         ModelError: `unknown_model` or `auth`; the text names the remedy.
         MissingExtra: a named model needs `remanence[models]`.
+        InvalidArgument: *source* is none of these, or an empty list.
     """
     opener = _Opener(
         key_owner=first_provider(source),
@@ -128,10 +129,9 @@ class _Opener:
             seconds = self.options.call_seconds
             function = FunctionModel(source, clock=self.clock, timeout_seconds=seconds)
             return self.wrap(function)
-        raise ModelError(
-            "unknown_model",
+        raise InvalidArgument(
             f"a value of type {type(source).__name__} is not a model: pass a name, an async function "
-            "or a Model",
+            "or a Model"
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:

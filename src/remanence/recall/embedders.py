@@ -4,7 +4,7 @@ import importlib.util
 from typing import TypeAlias
 
 from remanence.arguments import require_async_methods
-from remanence.errors import MissingExtra, ModelError
+from remanence.errors import InvalidArgument, MissingExtra
 from remanence.protocols import Embedder
 from remanence.providers import open_provider_embedder
 from remanence.providers.connections import Connections
@@ -22,6 +22,7 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, and a named embedder `remanence[models]`.
         ModelError: `unknown_model` or `auth`; the message names the remedy.
+        InvalidArgument: *source* is none of these.
     """
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
@@ -32,7 +33,7 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
         return source
     if callable(source):
         return FunctionEmbedder(source)
-    raise ModelError(
-        "unknown_model",
-        f"a {type(source).__name__} is not an embedder: pass a name, a function or an Embedder",
+    raise InvalidArgument(
+        f"a value of type {type(source).__name__} is not an embedder: pass a name, a function or an "
+        "Embedder"
     )
