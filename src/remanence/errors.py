@@ -155,7 +155,8 @@ class ModelError(RemanenceError):
     """A model call failed.
 
     `reason` is a short code such as `auth`, `rate_limit`, `overloaded`, `too_long`, `refused` or
-    `connection`; `retry_after_seconds` is the delay that the provider asked for.
+    `connection`; `retry_after_seconds` is the delay that the provider asked for. `log_text` is the
+    text for logs, without words of the provider or a function, which may repeat a message.
     """
 
     def __init__(
@@ -165,9 +166,11 @@ class ModelError(RemanenceError):
         *,
         retry_after_seconds: float | None = None,
         public: str | None = None,
+        log_text: str = "",
     ) -> None:
         super().__init__(message)
         self.reason = reason
+        self.log_text = log_text
         self._public = public
         self.retry_after_seconds = retry_after_seconds
 

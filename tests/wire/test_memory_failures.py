@@ -1,5 +1,6 @@
 """P5 over the wire: whatever a provider does, turns go on and nobody pays for a loop."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -100,6 +101,28 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
     assert {entry.kind for entry in log} == {"failed"}
     assert 2 <= len(wire.server.received) <= 6
     assert sum(total.calls for total in usage) == len(wire.server.received)
+
+
+@pytest.mark.parametrize(
+    ("step", "cause"),
+    [
+        (Fail(500), r"failed, at http://.* \(HTTP 500\)"),
+        (Fail(400, "I cannot read 'brave sailors'"), r"rejected the request \(HTTP 400\)"),
+        ("reset", r"could not be reached, or broke off, at http://[^/]*"),
+        (Reply("I will not do that.", ending="refusal"), "refused to answer"),
+    ],
+)
+async def test_the_log_names_the_cause_of_a_failed_step_but_quotes_nothing(
+    whole_wire: Wire, caplog: pytest.LogCaptureFixture, step: Step, cause: str
+) -> None:
+    whole_wire.server.script(step)
+    async with failing(whole_wire.spec, stream=False) as it:
+        for number in range(3):
+            await it.turn(number)
+
+    model = re.escape(whole_wire.spec.partition("@")[0])
+    (text,) = [text for text in caplog.messages if text.startswith("observe of")]
+    assert re.fullmatch(rf".* failed \(\w+, 1 in a row\); messages stay raw: {model} {cause}", text)
 
 
 @pytest.mark.req("X-01", "X-02")

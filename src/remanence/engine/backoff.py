@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -22,6 +23,14 @@ from remanence.types import FailedStretch, Failure, MemoryState, Message
 from remanence.wire.boundaries import groups
 
 MAX_ERROR = 500
+
+
+class _Cause(NamedTuple):
+    """The cause of a failed attempt: a short code, a message, and a text for logs without quotes."""
+
+    reason: str
+    message: str
+    log_text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +58,7 @@ class Backoff:
         if before is not None and before.made_by in ("", made_by):
             failures, skips, deferrals = before.failures, before.skips, before.deferrals
             rejections, timeouts = before.rejections, before.timeouts
-        reason, message = self._cause(error)
+        reason, message, log_text = self._cause(error)
         now = self.clock.now()
         asked_seconds = (isinstance(error, ModelError) and error.retry_after_seconds) or 0.0
         if reason == DEFERRED:
@@ -74,7 +83,7 @@ class Backoff:
                 reason=reason,
                 asked_seconds=asked_seconds,
             )
-            telemetry.step_failed(name, state.ref.id, reason, message, failures)
+            telemetry.step_failed(name, state.ref.id, reason, message, failures, cause=log_text)
         failure = Failure(
             step=name,
             reason=reason,
@@ -105,31 +114,37 @@ class Backoff:
         is_last = rejections >= self.policy.max_failures and len(list(groups(messages))) == 1
         if self.is_outage(error) or not is_last:
             return None
-        reason, message = self._cause(error)
-        telemetry.step_failed("observe", state.ref.id, reason, message, rejections + 1)
+        reason, message, log_text = self._cause(error)
+        telemetry.step_failed(
+            "observe", state.ref.id, reason, message, rejections + 1, cause=log_text
+        )
         return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 
     def is_outage(self, error: Exception) -> bool:
         """Return whether another attempt may succeed later with the same messages."""
         if isinstance(error, ObservationSkipped | StoreError):
             return True
-        return self._cause(error)[0] in UNREACHABLE
+        return self._cause(error).reason in UNREACHABLE
 
     def log(self, state: MemoryState, error: Exception) -> None:
         """Log a failed attempt to observe a given-up stretch again."""
-        telemetry.step_failed("observe", state.ref.id, *self._cause(error), 1)
+        reason, message, log_text = self._cause(error)
+        telemetry.step_failed("observe", state.ref.id, reason, message, 1, cause=log_text)
 
-    def _cause(self, error: Exception) -> tuple[str, str]:
-        """Return a short code and a message for the error of an attempt."""
+    def _cause(self, error: Exception) -> _Cause:
         match error:
             case StoreError():
-                return "store", str(error)
+                return _Cause("store", str(error), str(error))
             case TimeoutError():
-                return "timeout", f"no answer within {self.policy.observe_timeout_seconds:g} s"
-            case ObservationRejected() | ObservationSkipped() | ModelError():
-                return error.reason, str(error)
+                text = f"no answer within {self.policy.observe_timeout_seconds:g} s"
+                return _Cause("timeout", text, text)
+            case ModelError():
+                return _Cause(error.reason, str(error), error.log_text)
+            case ObservationRejected() | ObservationSkipped():
+                return _Cause(error.reason, str(error))
             case _:
-                return "error", f"{type(error).__name__}: {error}"
+                name = type(error).__name__
+                return _Cause("error", f"{name}: {error}", name)
 
 
 def maker_name(maker: object) -> str:

@@ -106,6 +106,7 @@ def to_model_error(
     if reason in _WITH_ADDRESS and spec.base_url:
         url = httpx2.URL(spec.base_url)
         address = f", at {url.scheme}://{url.netloc.decode()}"
+    log_text = f"{text}{address}{end}"
     if reason in _QUOTED and quote:
         end += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
     return ModelError(
@@ -113,12 +114,14 @@ def to_model_error(
         f"{text}{address}{end}",
         retry_after_seconds=_retry_after(error),
         public=f"{text}{end}",
+        log_text=log_text,
     )
 
 
 def unusable(reason: str, spec: ModelSpec) -> ModelError:
     """Return the error for an unusable answer."""
-    return ModelError(reason, f"{spec.name} {_WORDS[reason]}")
+    text = f"{spec.name} {_WORDS[reason]}"
+    return ModelError(reason, text, log_text=text)
 
 
 def without_secrets(text: str, spec: ModelSpec) -> str:

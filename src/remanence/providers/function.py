@@ -81,11 +81,15 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
         except Exception as error:
             if limit.expired():
                 message = f"{self.name} took longer than {self._timeout_seconds:g} s"
-                raise ModelError("timeout", message) from error
+                raise ModelError("timeout", message, log_text=message) from error
             if isinstance(error, TypeError) and "await" in str(error):
                 raise ModelError("failed", f"{self.name} is not async: use async def") from error
             reason = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
-            raise ModelError("failed", f"{self.name} raised {reason}") from error
+            raise ModelError(
+                "failed",
+                f"{self.name} raised {reason}",
+                log_text=f"{self.name} raised {type(error).__name__}",
+            ) from error
         if text is not _END and not isinstance(text, str):
             kind = type(text).__name__
             raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")

@@ -25,6 +25,7 @@ class UnusableAnswer(ModelError):
             str(failure),
             retry_after_seconds=failure.retry_after_seconds,
             public=failure.public,
+            log_text=failure.log_text,
         )
         self.usage = usage
 

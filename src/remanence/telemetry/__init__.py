@@ -88,11 +88,17 @@ def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
     logger.debug("%r gave %d facts, which replaced %d", conversation_id, facts, replaced)
 
 
-def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:
-    """Count and log a failed step; *message* may quote private text, and is logged only at DEBUG."""
+def step_failed(
+    step: str, conversation_id: str, reason: str, message: str, failures: int, *, cause: str = ""
+) -> None:
+    """Count and log a failed step with its *cause*, a text that quotes nothing.
+
+    *message* may quote private text, and is logged only at DEBUG.
+    """
     _failed.add(1, {"step": step, "reason": reason})
-    text = "%s of conversation %r failed (%s, %d in a row); messages stay raw"
-    logger.warning(text, step, conversation_id, reason, failures)
+    text = "%s of conversation %r failed (%s, %d in a row); messages stay raw%s"
+    shown = f": {cause}" if cause else ""
+    logger.warning(text, step, conversation_id, reason, failures, shown)
     logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
