@@ -795,6 +795,19 @@ def test_tables_show_times_in_utc_whatever_offset_a_message_has(cli: Cli, tmp_pa
     assert "2026-05-01 22:30" in cli("recall", "trip", "gate", "--db", url).stdout
 
 
+def test_one_long_fact_does_not_pad_the_other_lines_in_a_pipe(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url) as memory:
+        memory.facts.save("Ana lives in Lisbon", user="ana")
+        memory.facts.save(f"Ana keeps bees {'and sells their honey ' * 40}", user="ana")
+
+    head, *lines = cli("facts", "ana", "--db", url).stdout.splitlines()
+
+    assert len(lines) == 2
+    assert max(map(len, lines)) > 800
+    assert all(line == line.rstrip() for line in [head, *lines])
+
+
 def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     with BlockingMemory.open(url) as memory:

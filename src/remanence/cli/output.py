@@ -88,7 +88,14 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
     for row in cells:
         shown.add_row(*row)
     # Numbers and ids of usual length are never truncated: a narrow terminal wraps the line instead.
-    console(width=max(needed, terminal.width)).print(shown)
+    wide = console(width=max(needed, terminal.width))
+    if terminal.is_terminal:
+        wide.print(shown)
+        return
+    with wide.capture() as captured:
+        wide.print(shown)
+    for text in captured.get().removesuffix("\n").split("\n"):
+        print(text.rstrip())  # one long cell would pad each line to its length
 
 
 def draw(state: MemoryState) -> None:
