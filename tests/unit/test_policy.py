@@ -290,7 +290,7 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             {"tail_keep_tokens": 8_000},
             (
                 "tail_keep_tokens=8000 is impossible: it must be below tail_tokens=8,000, or activation "
-                "frees nothing"
+                "frees nothing: lower it, such as to 5333"
             ),
         ),
         (
@@ -316,6 +316,18 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
         Policy.default(**settings)
 
     assert str(refused.value) == refusal
+
+
+@pytest.mark.parametrize("preset", [Policy.zora, Policy.default])
+@pytest.mark.parametrize("tail_tokens", [1, 2, 1_000])
+def test_the_number_that_is_suggested_for_a_smaller_tail_is_allowed(
+    preset: Callable[..., Policy], tail_tokens: int
+) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        preset(tail_tokens=tail_tokens)
+
+    suggested = int(str(refused.value).rpartition(" ")[2])
+    assert preset(tail_tokens=tail_tokens, tail_keep_tokens=suggested).tail_keep_tokens == suggested
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,11 @@ def _check_window(policy: Policy) -> None:
 def _check_budgets(policy: Policy) -> None:
     _check_window(policy)
     if policy.tail_keep_tokens >= policy.tail_tokens:
-        remedy = f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing"
+        tail = policy.tail_tokens
+        remedy = (
+            f"it must be below tail_tokens={tail:,}, or activation frees nothing: lower it, such as "
+            f"to {tail * 2 // 3}"
+        )
         raise _impossible(policy, "tail_keep_tokens", remedy)
     longest = f"max_output_tokens={policy.max_output_tokens:,} and be cut off"
     most = int(policy.slice_tokens * policy.note_ratio)
