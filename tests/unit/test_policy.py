@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from remanence import Policy
 from remanence.catalog import look_up
@@ -313,7 +314,7 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
     settings: dict[str, object], refusal: str
 ) -> None:
     with pytest.raises(InvalidPolicy) as refused:
-        Policy.default(**settings)
+        Policy(**settings)  # type: ignore[arg-type] # the cases
 
     assert str(refused.value) == refusal
 
@@ -458,14 +459,30 @@ def test_an_observation_reads_what_a_request_takes_and_its_notes_have_room_for(
 @pytest.mark.parametrize("window", [1_000, 2_000, 9_000, 20_000])
 def test_the_values_suggested_for_a_small_context_are_possible_ones(window: int) -> None:
     with pytest.raises(InvalidPolicy, match="such as to") as caught:
-        Policy.default(max_context_tokens=window)
+        Policy(max_context_tokens=window)
     suggested = dict(
         re.findall(r"(\w+)=(\d+|\([\d, ]+\))", str(caught.value).partition("such as to ")[2])
     )
     suggested = suggested or {"reflect_tokens": str(caught.value).partition("such as to ")[2]}
     values = {name: ast.literal_eval(value) for name, value in suggested.items()}
 
-    assert Policy.default(max_context_tokens=window, **values).max_context_tokens == window
+    assert Policy(max_context_tokens=window, **values).max_context_tokens == window
+
+
+@given(st.integers(1_000, 60_000))
+def test_any_window_alone_makes_a_default_policy_whose_budgets_fit_into_it(window: int) -> None:
+    policy = Policy.default(max_context_tokens=window)
+
+    taken = policy.tail_tokens + sum(policy.reflect_tokens)
+    assert taken <= (window if window >= 37_000 else 0.75 * window)
+    assert policy.observe_tokens < policy.tail_tokens or window >= 37_000
+
+
+def test_budgets_that_are_named_beside_a_small_window_stay() -> None:
+    policy = Policy.default(max_context_tokens=8_000, tail_tokens=3_000)
+
+    assert (policy.tail_tokens, policy.tail_keep_tokens) == (3_000, 1_120)
+    assert Policy.default(max_context_tokens=37_000) == Policy(max_context_tokens=37_000)
 
 
 def test_a_context_too_small_for_any_conversation_is_to_be_raised() -> None:

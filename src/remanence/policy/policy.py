@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from remanence.arguments import bad_character
 from remanence.catalog import CounterName, chain_links, look_up
 from remanence.errors import InvalidArgument, InvalidSetting
-from remanence.policy.presets import PRESETS, Preset
+from remanence.policy.presets import PRESETS, SMALL_WINDOW, SMALL_WINDOW_SHARES, Preset
 from remanence.types import NoteFormat
 from remanence.validation import (
     NonNegativeFloat,
@@ -185,7 +185,10 @@ class Policy:
 
     @classmethod
     def default(cls, **changes: Any) -> Self:  # the fields' own types
-        """The default, optimized for cost: early observations, late activation, small tail."""
+        """The default, optimized for cost: early observations, late activation, small tail.
+
+        Its budgets are smaller where `max_context_tokens` leaves no room for them: shares of that.
+        """
         return cls.from_preset("default", changes)
 
     @classmethod
@@ -207,7 +210,8 @@ class Policy:
     def from_preset(cls, preset: Preset, changes: Mapping[str, Any]) -> Self:  # as above
         """Return the policy of a preset, with changes."""
         _check_names(cls, changes)
-        return cls(**{**PRESETS[preset], **changes})
+        small = _small_window(changes.get("max_context_tokens")) if preset == "default" else {}
+        return cls(**{**PRESETS[preset], **small, **changes})
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """Return a copy with some fields changed, validated like a new policy."""
@@ -255,12 +259,27 @@ class Policy:
         return min(self.facts_tokens, self.context_tokens // 10)
 
 
+def _small_window(window: object) -> Mapping[str, Any]:  # as above
+    """Return settings for a context into which the default budgets do not fit; else nothing."""
+    whole = Policy()
+    room = whole.tail_tokens + sum(whole.reflect_tokens)
+    if not isinstance(window, int) or not MIN_CONTEXT_TOKENS <= window < room:
+        return {}
+    budgets = {
+        name: tuple(int(part * window) for part in share)
+        if isinstance(share, tuple)
+        else int(share * window)
+        for name, share in SMALL_WINDOW_SHARES.items()
+    }
+    return {**SMALL_WINDOW, **budgets}
+
+
 def _context_share(window_tokens: int) -> int:
     return window_tokens * 9 // 10
 
 
 MIN_CONTEXT_TOKENS = 1_000
-"""The smallest context for which an error suggests smaller tails and notes."""
+"""The smallest context for which an error suggests smaller tails and notes, and `default` has them."""
 REQUEST_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and models read long
 inputs less carefully."""

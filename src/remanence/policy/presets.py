@@ -81,3 +81,16 @@ PRESETS: Final[Mapping[Preset, Mapping[str, PolicyValue]]] = {
         "separator": "---",
     },
 }
+SMALL_WINDOW: Final[Mapping[str, PolicyValue]] = {
+    "note_ratio": 0.35,
+    "reflect_ratio": 0.5,
+}
+"""Settings of the default policy for a context into which its budgets do not fit."""
+SMALL_WINDOW_SHARES: Final[Mapping[str, float | tuple[float, ...]]] = {
+    "observe_tokens": 0.12,
+    "observe_max_tokens": 0.12,
+    "tail_tokens": 0.28,
+    "tail_keep_tokens": 0.14,
+    "reflect_tokens": (0.2, 0.27),
+}
+"""Budgets for it, as shares of that context. The rest is for the system prompt, facts and passages."""
