@@ -24,7 +24,7 @@ _WISHES = {"inst": INSTRUCTION, "pref": PREFERENCE}
 _SURE_WISH, _SURE_EVENT = 1.0, 2.3
 """Sums of scores from which nine of ten statements are of the kind.
 
-They were chosen on conversations that no other fit has seen, where they find half of the wishes and
+They were chosen on conversations that no other fit has seen, where they find six of ten wishes and
 a fourth of what is ahead. Scores find no decisions, habits and skills that surely.
 """
 

@@ -17,11 +17,24 @@ _PARTS = re.compile("[,;:،؛、，；：]")
 
 
 def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
-    """Return the facts that a request to forget repeats, else those about a thing that it names."""
+    """Return the facts that a request to forget repeats, else those about what it names.
+
+    That is a thing of the user, or somebody whose name it ends with: "forget the stuff about Ana".
+    """
     asked = meaning(request)
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in named if _is_repeated(meaning(fact), asked)]
-    return repeated or [fact for fact in named if _is_about(meaning(fact), asked.text)]
+    about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
+    name = _last_name(asked)
+    return repeated or about or [fact for fact in facts if name and name in meaning(fact).names]
+
+
+def _last_name(asked: Meaning) -> str | None:
+    """Return the name that a request ends with, if it has no other."""
+    said = [word.lower() for word in WORD.findall(asked.text)]
+    content = [word for word, classes in tag(asked.text, said) if word[0].isalnum() and not classes]
+    names = {name for name in asked.names if not asks_to_forget(name)}
+    return content[-1] if names and names == {*content[-1:]} else None
 
 
 def _is_named(known: Meaning, asked: Meaning) -> bool:
