@@ -50,7 +50,7 @@ async def ended_by(text: str, *facts: str) -> list[str]:
         ("Delete my shoe size, please.", "My shoe size is 41.", "My glove size is 8."),
         ("Bitte vergiss, dass ich Raucher bin.", "Ich bin Raucher.", "Mein Vater ist Raucher."),
         ("Olvida que soy celíaca, por favor.", "Soy celíaca.", "Mi abuela es celíaca."),
-        ("Oublie que je suis divorcé.", "Je suis divorcé.", "Je suis facteur."),
+        ("Oublie que je suis divorcé, s'il te plaît.", "Je suis divorcé.", "Je suis facteur."),
         ("Dimentica per favore che sono divorziata.", "Sono divorziata.", "Sono infermiera."),
         ("Zapomnij proszę, że mam padaczkę.", "Mam padaczkę.", "Mam psa."),
         ("Забудь, что у меня эпилепсия.", "У меня эпилепсия.", "У мамы эпилепсия."),
@@ -60,6 +60,35 @@ async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
     text: str, fact: str, other: str
 ) -> None:
     assert await ended_by(text, fact, other) == [fact]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "ended"),
+    [
+        (
+            "I'd like you to forget everything about Branka.",
+            ("My ex Branka lives in Split.", "I have a sister.", "Branka hates mornings."),
+            {"My ex Branka lives in Split.", "Branka hates mornings."},
+        ),
+        (
+            "Vergiss bitte alles über Kai.",
+            ("Mein Bruder Kai wohnt in Ulm.", "Ich arbeite bei Bosch."),
+            {"Mein Bruder Kai wohnt in Ulm."},
+        ),
+        (
+            "Forget what I said about the diagnosis of Branka.",
+            ("The diagnosis of Branka is gout.", "Branka hates mornings."),
+            {"The diagnosis of Branka is gout."},
+        ),
+    ],
+)
+async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(
+    text: str, facts: tuple[str, ...], ended: set[str]
+) -> None:
+    changes = changes_by(await requested(text), *told(*facts))
+
+    assert {fact.summary for fact in changes.ended} == ended
+    assert not changes.facts
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,16 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in named if _is_repeated(meaning(fact), asked)]
     about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
+    return repeated or about or _about_somebody(asked, facts)
+
+
+def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
+    """Return the facts about whose name a request ends with: of these, what else it names, if any."""
     name = _last_name(asked)
-    return repeated or about or [fact for fact in facts if name and name in meaning(fact).names]
+    found = [fact for fact in facts if name and name in meaning(fact).names]
+    others = {word for word in _content(asked.text) if word != name and not asks_to_forget(word)}
+    of_these = [fact for fact in found if any(_has(meaning(fact), word) for word in others)]
+    return of_these or found
 
 
 def _last_name(asked: Meaning) -> str | None:

@@ -16,8 +16,8 @@ from remanence.observers.learned.weights import load
 FILE = "forgetting.bin"
 FORGETS = "forgets"
 """The head: that the user asks the memory to forget."""
-_ASKING = 0.3
-"""Share in that score from which a word may ask to forget."""
+_ASKING, _STATING = 0.3, 0.25
+"""Shares in that score from which, and in that of a statement below which a word asks to forget."""
 
 
 @cache
@@ -37,9 +37,8 @@ def asks_to_forget(word: str) -> bool:
 
     "Phone" does not: requests often name one, but so do statements.
     """
-    return (
-        _share(_scorer(), FORGETS, word) >= _ASKING and _share(statement_scorer(), STATED, word) < 0
-    )
+    asks = _share(_scorer(), FORGETS, word) >= _ASKING
+    return asks and _share(statement_scorer(), STATED, word) < _STATING
 
 
 def _share(scorer: Scorer, head: str, word: str) -> float:
