@@ -10,7 +10,7 @@ from remanence.observers.extractive.render import terms
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.fact import SEVERAL, fact_scores
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.pairs import score_of_end
+from remanence.observers.learned.pairs import says_change, score_of_end
 from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
 from remanence.types import Fact, FactDraft
@@ -97,8 +97,8 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
 
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
-    gardens, where one denies another thing than the other affirms, and where the later one alone
-    says little. What surely says several things is not ended, as the later one may end one of them.
+    gardens, where one denies another thing than the other affirms, where the later one says neither a
+    change nor most of the earlier one again, and where it alone says little. What surely says several things is not ended, as the later one may end one of them.
     """
     if not _have_same_subject(later, earlier):
         return -inf
@@ -110,6 +110,7 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
         all(map(str.isdigit, one.words ^ other.words))
         or _denies_other(one, other)
         or not _share_word(one, other)
+        or not says_change(one.text, other.text)
     ):
         return -inf
     else:

@@ -13,7 +13,7 @@ from remanence.observers.learned.pairs import score_of_end
 Corrections: TypeAlias = Sequence[tuple[int, ...]]
 """For each text the indices of the later ones that correct it, ascending."""
 
-_LEAST = -2.0
+_LEAST = -2.1
 """Sum of a score of a change and one of a pair from which the later text corrects the earlier one.
 
 By cross-validation 57 % of the changes and corrections by users in `data/notes` have such a sum

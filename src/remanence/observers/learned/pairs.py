@@ -23,10 +23,10 @@ ENDS = "ends"
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
 _SURE_CHANGE, _MOST = 1.0, 0.6
-"""Score of a change from which a later statement may end any other one, and the share of the parts
-of words of one that it says again from which it may end that one.
+"""Score of a change, and the share of the parts of words of the earlier statement.
 
-Without these, 29 % of what the statements of unseen users end by the score still holds, with them 19 %.
+Without these as conditions, 29 % of the facts of unseen users that a later one ends still hold, and
+with them 19 %.
 """
 _STEM = 4
 """Letters of a word that two statements have, so that it is more than an article."""
@@ -45,16 +45,16 @@ class _Statement(NamedTuple):
 
 
 def score_of_end(earlier: str, later: str) -> float:
-    """Return how far the score is above its cutoff.
-
-    Minus infinity if they share no part of a word, or if the later one neither surely says that
-    something changed nor says most of the earlier one again.
-    """
-    one, other = _statement(earlier), _statement(later)
-    says_again = len(one.grams & other.grams) >= _MOST * len(one.grams)
-    if not says_again and statement_scores(Line(later, "user"))[CHANGES] < _SURE_CHANGE:
-        return -inf
+    """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
     return score_of_groups(pair_features(earlier, later), FILE, ENDS)
+
+
+def says_change(earlier: str, later: str) -> bool:
+    """Return whether a later statement surely says that something changed, or says most again."""
+    one, other = _statement(earlier), _statement(later)
+    if len(one.grams & other.grams) >= _MOST * len(one.grams):
+        return True
+    return statement_scores(Line(later, "user"))[CHANGES] >= _SURE_CHANGE
 
 
 def score_of_groups(groups: Groups, file: str, head: str) -> float:
