@@ -26,8 +26,9 @@ class Meaning:
     `text` is the summary without its speaker, and `words` are all of its words and signs. `stems`
     are the terms that may have an ending in another fact.
     `names` are names in the order of the text. `owners` are the user's people and things that it
-    names: "my sister", "my flight"; `possessors` are those of each other. `person` names whose home it tells: empty for the user, None if
-    it tells no home.
+    names: "my sister", "my flight". `possessors` are the owners beside each other, in "my sister's
+    car's plate" both. `person` names whose home it tells: empty for the user, None if it tells no
+    home.
     """
 
     speaker: str

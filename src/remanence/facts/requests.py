@@ -29,7 +29,10 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
 
 
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
-    """Return the facts about whose name a request ends with: of these, what else it names, if any."""
+    """Return the facts that name somebody with whose name a request ends.
+
+    If some of these have another word of the request, only those.
+    """
     name = _last_name(asked)
     found = [fact for fact in facts if name and name in meaning(fact).names]
     others = {word for word in _content(asked.text) if word != name and not asks_to_forget(word)}

@@ -163,7 +163,7 @@ def _classes(one: _Statement, other: _Statement) -> Iterator[str]:
 
 
 def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
-    """Give how surely the later statement says that something changed, alone and with a common word."""
+    """The score that the later statement says a change, in steps, alone and with a common word."""
     change = statement_scores(Line(later, "user"))[CHANGES]
     names_it = any(len(word) >= _STEM for word in one.content & other.content)
     return (
