@@ -38,6 +38,8 @@ ROOMS: Mapping[Room, Policy] = {
     "default policy": Policy.default(),
 }
 """How long the notes may be; those of a short conversation are longer by default."""
+WINDOWS = (4_000, 8_000)
+"""Tokens of small contexts, whose policies have no other setting."""
 KINDS = {
     "D": "decided",
     "C": "changed",
@@ -75,7 +77,36 @@ def measure() -> list[Row]:
 
 
 async def _measured() -> list[Row]:
-    return [await _row(name, room) for name in SETS for room in ROOMS]
+    rows = [await _row(name, room) for name in SETS for room in ROOMS]
+    return [*rows, *[await _row_of_window(name, window) for name in SETS for window in WINDOWS]]
+
+
+async def _row_of_window(name: Set, window: int) -> Row:
+    """The share of points whose key words stand in a small context: its notes and raw messages."""
+    shown = {path.stem: await _context(path, window) for path in files(name)}
+    told = [is_told(point, [shown[point.conversation]]) for point in points(name)]
+    return Row(
+        what=f"points of {len(shown)} conversations, {SETS[name]}, in contexts of {window:,} tokens",
+        measured=100 * sum(told) / len(told),
+        unit="%",
+        detail=f"{len(told)} points",
+    )
+
+
+async def _context(path: Path, window: int) -> str:
+    """The last context of a conversation whose messages are observed as they come, as one text."""
+    talk = _messages(path)
+    newest = talk[-1].created_at
+    assert newest is not None
+    policy, clock = Policy.default(max_context_tokens=window), FixedClock(newest)
+    async with Memory.open("sqlite:///:memory:", policy=policy, clock=clock) as memory:
+        chat = memory.conversation(path.stem)
+        for message in talk:
+            await chat.append(message)
+            await chat.flush()
+        context = await chat.context(system="You are helpful.")
+    said = [message.full_text for message in context.messages]
+    return _plain([[*(block.text for block in context.system), *said]])[0]
 
 
 async def _row(name: Set, room: Room) -> Row:

@@ -10,7 +10,7 @@ from remanence.observers.extractive.render import terms
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.fact import SEVERAL, fact_scores
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.pairs import says_change, score_of_end
+from remanence.observers.learned.pairs import may_end, score_of_end
 from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
 from remanence.types import Fact, FactDraft
@@ -110,7 +110,7 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
         all(map(str.isdigit, one.words ^ other.words))
         or _denies_other(one, other)
         or not _share_word(one, other)
-        or not says_change(one.text, other.text)
+        or not may_end(one.text, other.text)
     ):
         return -inf
     else:

@@ -23,7 +23,8 @@ ENDS = "ends"
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
 _SURE_CHANGE, _MOST = 1.0, 0.6
-"""Score of a change, and the share of the parts of words of the earlier statement.
+"""Score of a change from which a statement may end any other, and the share of the parts of words of
+another that it says again from which it may end that.
 
 Without these as conditions, 29 % of the facts of unseen users that a later one ends still hold, and
 with them 19 %.
@@ -49,8 +50,8 @@ def score_of_end(earlier: str, later: str) -> float:
     return score_of_groups(pair_features(earlier, later), FILE, ENDS)
 
 
-def says_change(earlier: str, later: str) -> bool:
-    """Return whether a later statement surely says that something changed, or says most again."""
+def may_end(earlier: str, later: str) -> bool:
+    """Return whether the later statement surely says a change, or most of the earlier one again."""
     one, other = _statement(earlier), _statement(later)
     if len(one.grams & other.grams) >= _MOST * len(one.grams):
         return True
