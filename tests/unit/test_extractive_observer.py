@@ -490,6 +490,7 @@ def test_a_result_that_is_an_error_reads_as_one() -> None:
         ("The styles apply but it's not centered.", "not centered"),
         ("Could you upgrade me to business class?", "upgrade me to business class"),
         ("The total is actually $305 for the two.", "$305 for the two"),
+        ("!402 waits for !398, which Tove reviews.", "!402 waits for !398"),
     ],
 )
 def test_what_says_little_in_few_words_still_says_it(said: str, written: str) -> None:

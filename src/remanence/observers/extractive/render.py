@@ -10,11 +10,11 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
 
 _EDGES = re.compile(
-    r"^((?:[^\w$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/]))*+)"
+    r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\d))*+)"
     r"(.*(?:[\w%€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
-"""Punctuation around a word; the dot of ".env" belongs to the word."""
+"""Punctuation around a word; the dot of ".env" and the mark of "!402" belong to the word."""
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
