@@ -86,6 +86,22 @@ def test_the_environment_writes_lists_as_json_and_nothing_as_none(
     assert load(tmp_path).settings.policy == {"reflect_tokens": (4_000, 4_000), "block_after": None}
 
 
+def test_what_kubernetes_tells_pods_about_a_service_called_remanence_is_no_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for service in ("REMANENCE", "REMANENCE_WORKER"):
+        monkeypatch.setenv(f"{service}_SERVICE_HOST", "10.0.0.11")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT", "8765")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT_HTTP", "8765")
+        monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.11:8765")
+        monkeypatch.setenv(f"{service}_PORT_8765_TCP", "tcp://10.0.0.11:8765")
+        monkeypatch.setenv(f"{service}_PORT_8765_TCP_PROTO", "tcp")
+        monkeypatch.setenv(f"{service}_PORT_8765_TCP_PORT", "8765")
+        monkeypatch.setenv(f"{service}_PORT_8765_TCP_ADDR", "10.0.0.11")
+
+    assert load(tmp_path).settings == Settings()
+
+
 def test_a_variable_may_hold_the_whole_policy_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +210,7 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
             "REMANENCE_POLICY__FOO (environment) is unknown: known are ",
         ),
         ("REMANENCE_API_KEY", "1", "REMANENCE_API_KEY (environment) is unknown: known are "),
+        ("REMANENCE_PORT", "8765", "REMANENCE_PORT (environment) is unknown: did you mean "),
         ("REMANENCE_TAIL_TOKENS", "1", "did you mean REMANENCE_POLICY__TAIL_TOKENS?"),
         ("REMANENCE_URLL", "x", "REMANENCE_URLL (environment) is unknown: did you mean REMANENCE_"),
         (

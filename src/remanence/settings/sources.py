@@ -31,6 +31,12 @@ OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
 )
 """Variables with the prefix that are not settings, beside those that start with REMANENCE_TEST_."""
+_SERVICE_LINK: Final = re.compile(
+    r"\w+_SERVICE_(HOST|PORT(_\w+)?)=.*|\w+_PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://.*"
+    r"|\w+_PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=.*",
+    re.DOTALL,
+)
+"""What Kubernetes sets in each pod beside a service, here one called `remanence` or `remanence-…`."""
 ENVIRONMENT: Final = "environment"
 CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})
 """Keys that may be a list of models, tried in order."""
@@ -117,8 +123,7 @@ def _read_environment() -> dict[str, Entry]:
     keys = {variable(key): key for key in ("policy", *types)}
     entries: dict[str, Entry] = {}
     for name, text in sorted(os.environ.items()):
-        is_other = name in OTHER_VARIABLES or name.startswith(f"{PREFIX}TEST_")
-        if not name.startswith(PREFIX) or is_other or (name in keys and not text):
+        if not name.startswith(PREFIX) or _is_other(name, text) or (name in keys and not text):
             continue
         key, value = keys.get(name, name), None if text == "none" else text
         if value and (key == "policy" or get_origin(types.get(key)) is tuple):
@@ -129,6 +134,12 @@ def _read_environment() -> dict[str, Entry]:
         else:
             entries[key] = Entry(value, name, text, ENVIRONMENT)
     return entries
+
+
+def _is_other(name: str, text: str) -> bool:
+    """Return whether a variable with the prefix is not meant as a setting."""
+    is_ours = name in OTHER_VARIABLES or name.startswith(f"{PREFIX}TEST_")
+    return is_ours or _SERVICE_LINK.fullmatch(f"{name}={text}") is not None
 
 
 def _read_json(name: str, text: str) -> Any:  # any JSON
