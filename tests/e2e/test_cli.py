@@ -424,6 +424,15 @@ def test_config_path_names_the_file_that_is_read(cli: Cli, tmp_path: Path) -> No
     assert parsed(cli("config", "path", "--json"))["file"] == str(tmp_path / "remanence.json")
 
 
+def test_migrate_needs_no_key_of_the_models_in_the_settings(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("REMANENCE_OBSERVER_MODEL", "anthropic:claude-haiku-4-5")
+
+    assert cli("migrate").returncode == 0
+
+
 def test_bad_settings_fail_before_anything_is_opened(cli: Cli, tmp_path: Path) -> None:
     tmp_path.joinpath("remanence.toml").write_text("[policy]\ntail_tokens = 500\n")
 

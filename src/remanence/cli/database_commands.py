@@ -70,7 +70,10 @@ async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:
     Shows the schema version.
     """
     settings = load(url=db).settings
-    async with Memory.open(settings=replace(settings, workers=0)):
+    tables_only = replace(
+        settings, workers=0, model=None, observer_model=None, reflector_model=None
+    )
+    async with Memory.open(settings=tables_only):
         pass  # opening brings the tables up to date
     backend = "sqlite" if settings.url.startswith("sqlite:") else "postgres"
     newest = migrations.load(f"remanence.stores.{backend}")[-1]
