@@ -830,7 +830,9 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     assert "Ana keeps bees" in found.stdout
     assert "hobby" in found.stdout
     assert "Lisbon" not in found.stdout
-    assert "has no facts of user 'bo'" in cli("facts", "bo", "--db", url).stdout
+    missing = cli("facts", "bo", "--db", url)
+    assert missing.stdout == f"tenant 'default' of {url} has no facts of user 'bo'\n"
+    assert "'remanence inspect' lists the tenants" in missing.stderr
     searched = cli("facts", "ana", "--search", "wasps", "--db", url)
     assert "has no such fact of user 'ana'" in searched.stdout
 

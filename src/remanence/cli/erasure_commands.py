@@ -83,7 +83,7 @@ async def forget(
         output.write_json(receipt)
         return 0
     if not (receipt.conversations or receipt.messages or receipt.facts or receipt.files):
-        output.line("nothing to forget was found")
+        _print_nothing(user, tenant)
     elif receipt.erased and not verbose:
         _print_counts(receipt)
     else:
@@ -91,6 +91,12 @@ async def forget(
     for file in receipt.still_in:
         output.warn(f"{file} has the text, and was left alone")
     return 0
+
+
+def _print_nothing(user: str | None, tenant: str) -> None:
+    output.line(f"nothing to forget was found in tenant {tenant!r}")
+    if user is not None:
+        output.warn("'remanence inspect' lists the tenants of all conversations")
 
 
 def _require_query(query: str | None, *, everywhere: bool) -> None:

@@ -71,7 +71,10 @@ async def facts(
         output.write_json({"facts": found})
     elif not found:
         what = "facts" if search is None else "such fact"
-        output.line(f"{mask_password(settings.url)} has no {what} of user {user!r}")
+        place = f"tenant {tenant!r} of {mask_password(settings.url)}"
+        output.line(f"{place} has no {what} of user {user!r}")
+        if search is None:
+            output.warn("'remanence inspect' lists the tenants of all conversations")
     else:
         output.table(
             found,
