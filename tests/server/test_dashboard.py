@@ -44,6 +44,10 @@ async def test_a_browser_runs_nothing_but_the_script_of_the_page(client: Client)
     assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\b", page)
 
 
+async def test_a_tenant_without_conversations_gets_words_and_no_blank_page(client: Client) -> None:
+    assert "No conversations in tenant '${tenant}'; ${remedy}." in await page_of(client)
+
+
 async def test_the_page_asks_for_paths_that_exist(client: Client) -> None:
     page = await page_of(client)
     paths = (await client.get("/openapi.json")).json()["paths"]
