@@ -795,7 +795,7 @@ async def test_shown_facts_have_the_day_of_the_user() -> None:
         await chat.append(Message.user("Hello."))
         context = await chat.context()
 
-    assert "Ana keeps bees (2026-03-03)" in context.to_text()
+    assert "2026-03-03\n- Ana keeps bees" in context.to_text()
 
 
 async def test_shown_facts_keep_to_their_budget() -> None:
