@@ -10,7 +10,7 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.types import ToolCallPart
-from remanence.wire.boundaries import has_orphans
+from remanence.wire.boundaries import orphan
 from remanence.wire.validate import anthropic_problems, openai_problems
 
 LONG = 30_000
@@ -117,7 +117,7 @@ async def test_a_result_has_its_call_before_it_however_long_that_is(calls: int) 
     assert openai_problems(context.to_openai()) == ()
     assert context.stats.context_tokens <= 8_000
     assert sum(len(message.tool_results) for message in context.messages) == calls
-    assert not has_orphans(context.messages)
+    assert orphan(context.messages) is None
 
 
 async def test_long_knowledge_is_counted_beside_the_loop() -> None:

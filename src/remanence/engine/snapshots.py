@@ -5,7 +5,7 @@ from dataclasses import replace
 from remanence.policy.policy import Policy
 from remanence.protocols import Store
 from remanence.types import ConversationRef, Snapshot
-from remanence.wire.boundaries import has_orphans
+from remanence.wire.boundaries import orphan
 
 EARLIER_MESSAGES = 50
 """Messages read at a time to find the calls of tool results."""
@@ -28,7 +28,7 @@ async def read_snapshot(
         number = policy.keep_last - len(tail)
         if number <= 0:
             is_within_run = tail[0].tool_results or tail[0].tool_calls
-            if not (is_within_run and has_orphans(tail)):
+            if not (is_within_run and orphan(tail) is not None):
                 break
             number = EARLIER_MESSAGES
         after = max(first_seq, tail[0].seq - number) - 1

@@ -1,6 +1,6 @@
 """Boundaries at which a conversation may be cut: never between a tool call and its result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from remanence.wire.message import Message
 
@@ -38,14 +38,15 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
         yield tuple(run)
 
 
-def has_orphans(messages: Sequence[Message]) -> bool:
-    """Return whether any result in *messages* has no earlier call there."""
+def orphan(messages: Iterable[Message]) -> str | None:
+    """Return the call id of the first result in *messages* that has no earlier call there."""
     called: set[str] = set()
     for message in messages:
-        if any(result.call_id not in called for result in message.tool_results):
-            return True
+        for result in message.tool_results:
+            if result.call_id not in called:
+                return result.call_id
         called.update(call.id for call in message.tool_calls)
-    return False
+    return None
 
 
 def is_settled(run: Sequence[Message]) -> bool:

@@ -20,7 +20,7 @@ from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
 from remanence.types import Message, TapeVersion
-from remanence.wire.boundaries import groups
+from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.message_rules import storable
 from remanence.wire.parts import TextPart
@@ -224,7 +224,8 @@ class Requests:
         # The first one may include results that the tape has before it.
         kept = {*stored.not_on_tape, *range(first - moved, first + 1)}
         own = _runs_of(units, kept, before=first)
-        _check_pairs([*(unit.message for unit in own), *messages])
+        if (lost := orphan([*(unit.message for unit in own), *messages])) is not None:
+            raise UnknownHistory(f"the result of {lost!r} would lose its call")
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
         cut_indices = {
@@ -309,11 +310,3 @@ def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
     """Return the text of everything that takes room beside the conversation."""
     parts = [body.get("system"), body.get("instructions"), body.get("tools"), *prompts]
     return storable("\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part))
-
-
-def _check_pairs(messages: Sequence[Message]) -> None:
-    called: set[str] = set()
-    for message in messages:
-        if lost := {result.call_id for result in message.tool_results} - called:
-            raise UnknownHistory(f"the result of {min(lost)!r} would lose its call")
-        called.update(call.id for call in message.tool_calls)
