@@ -21,7 +21,7 @@ from remanence.errors import (
     StoreUnavailable,
 )
 from remanence.http.problems import error_of
-from remanence.wire.json_value import JsonObject
+from remanence.wire.json_value import JsonObject, read_object
 
 TRIES: Final = 3
 FIRST_PAUSE_SECONDS: Final = 0.2
@@ -29,7 +29,6 @@ MAX_PAUSE_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
 _TEMPORARY: Final = (None, 429, 502, 503, 504)
 
-_PROBLEM: Final = TypeAdapter(JsonObject)
 _adapter: Final = cache(TypeAdapter)
 
 B = TypeVar("B", bound=BaseModel)
@@ -157,10 +156,8 @@ def is_temporary(error: RemanenceError) -> bool:
 
 
 def _error(response: httpx2.Response) -> RemanenceError:
-    try:
-        problem = _PROBLEM.validate_json(response.content)
-    except ValueError:
-        problem = {"detail": f"{response.request.url.path}: {response.text:.200}"}
+    other: JsonObject = {"detail": f"{response.request.url.path}: {response.text:.200}"}
+    problem = read_object(response.content) or other
     if (seconds := response.headers.get("retry-after", "")).isdecimal():
         problem.setdefault("retry_after_seconds", float(seconds))
     return error_of(problem, response.status_code)

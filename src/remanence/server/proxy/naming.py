@@ -1,7 +1,6 @@
 """The name of a conversation in the headers or the body of a request."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -110,12 +109,10 @@ def _session_of_user_id(value: object) -> str | None:
     """Return the session of Claude Code in `metadata.user_id`, which is JSON or has it as a suffix."""
     if not isinstance(value, str):
         return None
-    try:
-        read = json.loads(value)
-    except ValueError:
-        return value.rpartition("_session_")[2] if "_session_" in value else None
-    session = read.get("session_id") if isinstance(read, dict) else None
-    return session if isinstance(session, str) else None
+    if (read := read_object(value)) is not None:
+        session = read.get("session_id")
+        return session if isinstance(session, str) else None
+    return value.rpartition("_session_")[2] if "_session_" in value else None
 
 
 def _tenant(headers: Mapping[str, str]) -> str:
