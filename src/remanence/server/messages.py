@@ -10,7 +10,7 @@ from remanence.http.documents import MessageFormat
 from remanence.types import Message
 from remanence.wire import anthropic, openai
 from remanence.wire.json_value import JsonObject
-from remanence.wire.record import split_record
+from remanence.wire.message import split_record
 
 IdempotencyKey = Annotated[
     str | None,
