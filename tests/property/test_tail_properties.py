@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
-from remanence.cli.verify import tail_problems
+from remanence.cli.replay import tail_problems
 from remanence.context.context import Context
 from remanence.context.tail import PARTS, STAND_IN_TOKENS, fit_tail
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage

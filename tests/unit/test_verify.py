@@ -7,7 +7,7 @@ import pytest
 from tests.builders import numbered, state
 
 from remanence import Message, Policy
-from remanence.cli.verify import tail_problems, verify
+from remanence.cli.replay import tail_problems, verify
 from remanence.context.context import Context, ContextStats
 from remanence.testing.store_contract.samples import observation, reflection
 from remanence.types import MemoryState, Segment

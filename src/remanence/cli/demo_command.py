@@ -10,6 +10,7 @@ from remanence.cli import documents, output
 from remanence.cli.options import AsJson
 from remanence.cli.output import shorten
 from remanence.cli.replay import MEMORY_URL, TapeClock
+from remanence.cli.tape_drawing import print_tape
 from remanence.cli.transcripts import entries
 from remanence.context.context import Context
 from remanence.memory import Memory
@@ -132,7 +133,7 @@ def _print(demo: Demo) -> None:
         f"{demo.policy.tail_tokens:,} tokens."
     )
     output.heading("The tape")
-    output.draw(demo.state)
+    print_tape(demo.state)
     _print_tiers(demo.state, demo.segments)
     _print_notes(demo.segments)
     lost = [literal for segment in demo.segments for literal in segment.lost]

@@ -7,7 +7,7 @@ import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
-from remanence.cli.quantity import quantity
+from remanence.cli.output import quantity
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.conversation import Conversation
 from remanence.settings import Settings

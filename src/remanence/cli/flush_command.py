@@ -6,7 +6,7 @@ import typer
 
 from remanence.cli import documents, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
-from remanence.cli.quantity import quantity
+from remanence.cli.output import quantity
 from remanence.cli.settings import load, open_conversation
 
 

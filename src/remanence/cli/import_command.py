@@ -15,7 +15,7 @@ import typer
 from remanence.cli import FAILED, output
 from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
 from remanence.cli.options import AsJson, Database
-from remanence.cli.quantity import quantity
+from remanence.cli.output import quantity
 from remanence.cli.settings import load
 from remanence.cli.transcripts import open_lines
 from remanence.errors import DuplicateMessage, InvalidMessage, MalformedTranscript, WrongUser

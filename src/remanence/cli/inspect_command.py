@@ -7,8 +7,9 @@ import typer
 
 from remanence.cli import documents, output
 from remanence.cli.options import AsJson, Database
-from remanence.cli.quantity import quantity
+from remanence.cli.output import quantity
 from remanence.cli.settings import Access, load, open_conversation, open_existing
+from remanence.cli.tape_drawing import print_tape
 from remanence.conversation import Conversation
 from remanence.runtime import DEFAULT_TENANT
 from remanence.settings import Settings
@@ -157,7 +158,7 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
         f"{quantity(state.unobserved_tokens, 'token')} not yet observed"
     )
     output.line()
-    output.draw(state)
+    print_tape(state)
     for budget in budgets:
         output.line(
             f"{budget.budget.scope} budget: {budget.spent_usd:.4f} USD, "

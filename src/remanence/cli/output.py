@@ -18,8 +18,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from remanence.cli.tape_drawing import draw_tape
-from remanence.types import MemoryState, Segment
+from remanence.types import Segment
 
 T = TypeVar("T")
 
@@ -96,14 +95,6 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
         wide.print(shown)
     for text in captured.get().removesuffix("\n").split("\n"):
         print(text.rstrip())  # one long cell would pad each line to its length
-
-
-def draw(state: MemoryState) -> None:
-    """Draw a conversation's tape with its cursors."""
-    terminal = console()
-    plain = not terminal.encoding.lower().startswith("utf")
-    for text in draw_tape(state, width=terminal.width, plain=plain):
-        line(text)
 
 
 def list_segments(segments: Sequence[Segment]) -> None:
@@ -195,6 +186,11 @@ def progress(description: str, total: int | None) -> Iterator[Bar]:
             lambda count: bar.advance(task, count),
             lambda text: bar.update(task, description=text),
         )
+
+
+def quantity(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 message` or `1,200 messages`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def shorten(text: str, length: int) -> str:

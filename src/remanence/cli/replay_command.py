@@ -7,11 +7,11 @@ import typer
 
 from remanence.cli import FAILED, documents, output
 from remanence.cli.options import Database, Ratio, TranscriptFile
-from remanence.cli.quantity import quantity
-from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
+from remanence.cli.output import quantity
+from remanence.cli.replay import MEMORY_URL, PROMISES, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
+from remanence.cli.tape_drawing import print_tape
 from remanence.cli.transcripts import Transcript, open_transcript
-from remanence.cli.verify import PROMISES
 from remanence.policy.presets import Preset
 
 SHOWN_PLACES = 10
@@ -94,7 +94,7 @@ def _print_summary(transcript: Transcript, replayed: ReplayResult, ratio: float 
         f"({stats.context_tokens / max(1, stats.history_tokens):.0%})"
     )
     output.line()
-    output.draw(replayed.state)
+    print_tape(replayed.state)
     output.list_segments(replayed.segments)
     output.list_notes(replayed.segments, older="--json OUT writes all")
     if not replayed.segments and replayed.state.last_error is None and ratio is None:

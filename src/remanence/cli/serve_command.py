@@ -12,9 +12,8 @@ from remanence.arguments import require_origins
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.service_log import LogFormat, log_audit, log_service
+from remanence.cli.service import LogFormat, ending_on_signals, log_audit, log_service
 from remanence.cli.settings import load, with_agent
-from remanence.cli.signals import ending_on_signals
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument
 from remanence.memory import Memory

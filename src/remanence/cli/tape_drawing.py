@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from remanence.cli.quantity import quantity
+from remanence.cli import output
+from remanence.cli.output import quantity
 from remanence.types import MemoryState
 
 _ZONES = (
@@ -12,6 +13,14 @@ _ZONES = (
     ("░", ".", "not yet observed"),
 )
 """Symbol, ASCII symbol and meaning of each range between two cursors."""
+
+
+def print_tape(state: MemoryState) -> None:
+    """Print a drawing of a conversation's tape with its cursors."""
+    terminal = output.console()
+    plain = not terminal.encoding.lower().startswith("utf")
+    for text in draw_tape(state, width=terminal.width, plain=plain):
+        output.line(text)
 
 
 def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:

@@ -8,9 +8,8 @@ import typer
 from remanence.cli import output
 from remanence.cli.exporters import export_telemetry, measure_backlog
 from remanence.cli.options import Database
-from remanence.cli.service_log import LogFormat, log_service
+from remanence.cli.service import LogFormat, ending_on_signals, log_service
 from remanence.cli.settings import load
-from remanence.cli.signals import ending_on_signals
 from remanence.errors import InvalidPolicy
 from remanence.memory import Memory
 from remanence.opening import choose_engine

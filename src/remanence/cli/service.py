@@ -1,13 +1,19 @@
-"""The log of `serve` and `worker`, on stderr."""
+"""The log of `serve` and `worker`, on stderr, and the signals that end them."""
 
+import asyncio
 import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
+from remanence.telemetry import logger
 from remanence.telemetry.logs import JSONFormatter, RequestNames, audit_logger
 
 LogFormat: TypeAlias = Annotated[
@@ -47,3 +53,24 @@ def log_service(form: LogFormat) -> None:
     root.addHandler(handler)
     if ours.level == logging.NOTSET:
         ours.setLevel(logging.INFO)
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[asyncio.Event]:
+    """Yield an event that SIGINT and SIGTERM set, instead of ending the process."""
+    ending, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(begin_to_end)
+
+    def begin_to_end() -> None:
+        if not ending.is_set():
+            logger.info("shutting down: steps and requests in progress have some seconds left")
+        ending.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
