@@ -64,6 +64,15 @@ class Stored:
     not_on_tape: frozenset[int]
 
 
+class _History(NamedTuple):
+    """A client's history with the ids of its messages; with *question*, that history and its answer."""
+
+    name: Name
+    messages: Sequence[Message]
+    ids: Sequence[str]
+    question: Stored | None
+
+
 class _Tape(NamedTuple):
     """A tape and its newest messages, joined as in histories."""
 
@@ -141,37 +150,29 @@ class Histories:
             UnknownHistory: the history continues no tape, and *branch* does not allow a new one.
             RemanenceError: a message cannot be stored, or the store failed.
         """
+        history = _History(name, messages, list(chain(messages)), question)
         async with self._locks[hash(name) % _LOCKS]:
             while True:
-                if question is not None:
-                    await _require_unerased(question)  # the answer may go to a branch
+                if question is not None:  # its answer may go to a branch
+                    asked = question.conversation
+                    if (await asked.state()).tape_version != question.version:
+                        raise ConversationErased(asked.id)
                 with suppress(ConversationGrown, ConversationErased):  # another process was faster
-                    return await self._absorb(
-                        name, messages, branch=branch, whole=whole, question=question
-                    )
+                    return await self._absorb(history, branch=branch, whole=whole)
 
-    async def _absorb(
-        self,
-        name: Name,
-        messages: Sequence[Message],
-        *,
-        branch: bool,
-        whole: bool,
-        question: Stored | None,
-    ) -> Stored:
+    async def _absorb(self, history: _History, *, branch: bool, whole: bool) -> Stored:
         """Match and append.
 
         Raises:
             ConversationGrown, ConversationErased: the tape, or a new tape's name, changed in between.
         """
-        ids = list(chain(messages))
-        match = await self._match(name, messages, ids, branch=branch, question=question)
-        tape, done = match.tape, match.length
+        match = await self._match(history, branch=branch)
+        tape, done, messages = match.tape, match.length, history.messages
         waits = not whole and messages[-1].role == "assistant"
         length = max(done, len(messages) - waits)
         new = [] if waits and done == len(messages) else _missing(match, messages[:length])
         version = tape.state.tape_version
-        if (_version_of(tape.conversation, question) or version) != version:
+        if (_version_of(tape.conversation, history.question) or version) != version:
             raise ConversationErased(tape.conversation.id)
         appended = await tape.conversation.append(*new, after=tape.state)
         if not version.key:  # it has just begun
@@ -189,48 +190,37 @@ class Histories:
             stored = replace(stored, last_seq=appended[-1].seq, last_id=appended[-1].id or "")
         for one in (before, stored):
             if one.length:
-                self._places[name, ids[one.length - 1]] = one
+                self._places[history.name, history.ids[one.length - 1]] = one
         return stored
 
-    async def _match(
-        self,
-        name: Name,
-        messages: Sequence[Message],
-        ids: Sequence[str],
-        *,
-        branch: bool,
-        question: Stored | None,
-    ) -> _Match:
+    async def _match(self, history: _History, *, branch: bool) -> _Match:
         """Return the tape that the history continues, a fork of one, or a new one."""
-        known = await self._find_known(name, messages, ids, question)
-        if known and known.is_enough(messages) and not known.changed:
+        known = await self._find_known(history)
+        if known and known.is_enough(history.messages) and not known.changed:
             return known
-        branches = await read_branches(self._memory, name)
+        branches = await read_branches(self._memory, history.name)
         tapes = [await _read_end(each) for each in reversed(branches.tapes)]
-        longest = await _find_longest(known, tapes, messages, ids)
+        longest = await _find_longest(known, tapes, history)
         if longest and longest.is_continuable:
             return longest
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
-            return await _fork(longest, empty, question)
+            return await _fork(longest, empty, history.question)
         if tapes and not branch:
             raise UnknownHistory(
                 "the request continues no earlier one of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return _Match(await _require_empty(empty))
+        state = await empty.state()
+        if state.last_seq:
+            raise ConversationGrown(f"another process has just begun {empty.id!r}")
+        return _Match(_Tape(empty, state, ()))
 
-    async def _find_known(
-        self,
-        name: Name,
-        messages: Sequence[Message],
-        ids: Sequence[str],
-        question: Stored | None,
-    ) -> _Match | None:
+    async def _find_known(self, history: _History) -> _Match | None:
         """Match the longest beginning of the history that was found on a tape before."""
-        found = (self._places.get((name, id_)) for id_ in reversed(ids))
-        for place in [question] if question else filter(None, found):
+        found = (self._places.get((history.name, id_)) for id_ in reversed(history.ids))
+        for place in [history.question] if history.question else filter(None, found):
             with suppress(WrongUser):  # another user's, since it was deleted
                 state = await place.conversation.state()
                 if state.key == place.version.key:
@@ -238,19 +228,20 @@ class Histories:
                     known = _Match(
                         tape, place.length, place.last_seq, place.last_id, place.not_on_tape
                     )
-                    return await _extend(known, messages)
+                    return await _extend(known, history.messages)
         return None
 
 
 async def _find_longest(
-    known: _Match | None, tapes: Sequence[_Tape], messages: Sequence[Message], ids: Sequence[str]
+    known: _Match | None, tapes: Sequence[_Tape], history: _History
 ) -> _Match | None:
     """Return the longest match, and of equal ones that of the first tape.
 
     Tapes are searched by the id at their end, then by all their ids, and then by the messages at
     their end, until a match is enough.
     """
-    lengths = {id_: number for number, id_ in enumerate(ids, 1)}
+    messages = history.messages
+    lengths = {id_: number for number, id_ in enumerate(history.ids, 1)}
     others = [tape for tape in tapes if not known or tape.state.key != known.tape.state.key]
     found = [known] if known else []
     found += [
@@ -274,19 +265,6 @@ async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> 
     state = await source.fork(empty.id, last_seq=match.last_seq, version=version)
     tape = await _read_end(Branch(empty, state))
     return match._replace(tape=tape)
-
-
-async def _require_empty(conversation: Conversation) -> _Tape:
-    state = await conversation.state()
-    if state.last_seq:
-        raise ConversationGrown(f"another process has just begun {conversation.id!r}")
-    return _Tape(conversation, state, ())
-
-
-async def _require_unerased(stored: Stored) -> None:
-    conversation = stored.conversation
-    if (await conversation.state()).tape_version != stored.version:
-        raise ConversationErased(conversation.id)
 
 
 def _version_of(conversation: Conversation, stored: Stored | None) -> TapeVersion | None:
