@@ -26,6 +26,8 @@ RemanenceError
 └── Closed                    the memory was closed
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 
@@ -200,6 +202,15 @@ class MissingExtra(RemanenceError, ImportError):
 
     def __init__(self, extra: str, package: str) -> None:
         super().__init__(f"{package!r} is not installed: pip install 'remanence[{extra}]'")
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if a package of an extra cannot be imported in the block."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(extra, error.name or extra) from error
 
 
 class Closed(RemanenceError):

@@ -15,7 +15,7 @@ from remanence.cli import output
 from remanence.cli.options import AsJson, Database, PresetName
 from remanence.cli.settings import load
 from remanence.clock import SystemClock
-from remanence.errors import MissingExtra, ModelError
+from remanence.errors import ModelError, needs_extra
 from remanence.policy.cache_economics import BreakEven, break_even
 from remanence.policy.policy import Policy
 from remanence.settings import Settings, policy_of
@@ -61,10 +61,8 @@ def config_cache(
     """
     policy = policy_of(load(preset=preset).settings)
     name = model or policy.model
-    try:
+    with needs_extra("models"):
         from remanence.costs.prices import cache_prices
-    except ImportError as error:
-        raise MissingExtra("models", "genai-prices") from error
     facts, ttl = look_up(name), policy.cache_ttl_seconds
     lifetime = facts.cache_lifetime_seconds if ttl is None else ttl
     prices = cache_prices(name, at=SystemClock().now(), lifetime_seconds=lifetime)

@@ -12,7 +12,7 @@ from opentelemetry import metrics, trace
 from remanence import telemetry
 from remanence.background import Background
 from remanence.context.context import OmittedReason
-from remanence.errors import MissingExtra
+from remanence.errors import needs_extra
 from remanence.memory import Memory
 from remanence.telemetry.backlog import refresh_backlog
 
@@ -79,20 +79,20 @@ def sends(signal: Literal["metrics", "traces"]) -> bool:
 
 
 def _prometheus_reader() -> "MetricReader":
-    with _needs("server"):
+    with needs_extra("server"):
         from opentelemetry.exporter.prometheus import PrometheusMetricReader
     return PrometheusMetricReader(scope_info_enabled=False)
 
 
 def _otlp_reader() -> "MetricReader":
-    with _needs("otlp"):
+    with needs_extra("otlp"):
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     return PeriodicExportingMetricReader(OTLPMetricExporter())
 
 
 def _tracer_provider() -> "TracerProvider":
-    with _needs("otlp"):
+    with needs_extra("otlp"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -107,11 +107,3 @@ def _resource() -> "Resource":
 
     own = {"service.name": "remanence", "service.version": version("remanence")}
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})
-
-
-@contextmanager
-def _needs(extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtra(extra, error.name or "opentelemetry-sdk") from error

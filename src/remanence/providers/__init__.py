@@ -1,14 +1,13 @@
 """Opening language models by name, from a function, or as a fallback chain."""
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from remanence.arguments import require_async, require_async_methods
 from remanence.clock import Clock, SystemClock
-from remanence.errors import InvalidArgument, MissingExtra, ModelError
+from remanence.errors import InvalidArgument, ModelError, needs_extra
 from remanence.protocols import Embedder, Model
 from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
@@ -71,7 +70,7 @@ def open_model(
 
 def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions) -> "ProviderModel":
     """Open a model of a provider through its adapter; errors as for `open_model`."""
-    with _models_extra():
+    with needs_extra("models"):
         from remanence.providers.provider_model import ProviderModel
 
         module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
@@ -82,7 +81,7 @@ def open_provider_embedder(name: str, *, connections: Connections | None = None)
     """Open an embedding model by name; errors as for `open_model`."""
     spec = parse_spec(name)
     options = ModelOptions(timeout_seconds=EMBEDDING_SECONDS, connections=connections)
-    with _models_extra():
+    with needs_extra("models"):
         from remanence.providers.provider_model import ProviderEmbedder
 
         module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
@@ -91,14 +90,6 @@ def open_provider_embedder(name: str, *, connections: Connections | None = None)
             "unknown_model", f"{spec.provider} has no embeddings: use another provider"
         )
     return ProviderEmbedder(module.open_embeddings(spec, options), spec, options=options)
-
-
-@contextmanager
-def _models_extra() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +130,7 @@ class _Opener:
         if spec.provider == self.key_owner:  # no other provider may see the key
             spec = replace(spec, key_variable=options.key_variable)
         model = open_provider_model(spec, clock=self.clock, options=options)
-        with _models_extra():
+        with needs_extra("models"):
             from remanence.providers.text_model import TextModel
         limits = Limits(
             requests_per_minute=options.requests_per_minute,
