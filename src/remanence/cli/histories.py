@@ -67,7 +67,10 @@ class HistoryReader:
         convert = partial(read_export, left_out=self.left_out)
         try:
             for record in records(lines, name=self.name, convert=convert):
-                chunk.append(read := self._read(record))
+                try:
+                    chunk.append(read := self._read(record))
+                except InvalidMessage as error:
+                    raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
                 characters += len(read.message.full_text)
                 if len(chunk) >= _CHUNK_MESSAGES or characters >= _CHUNK_CHARACTERS:
                     yield chunk
@@ -80,12 +83,6 @@ class HistoryReader:
             yield chunk
 
     def _read(self, record: Record) -> HistoryMessage:
-        try:
-            return self._message(record)
-        except InvalidMessage as error:
-            raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
-
-    def _message(self, record: Record) -> HistoryMessage:
         own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
         message, _ = read_message(record, str(own))
         check_message(message, max_bytes=self.max_message_bytes)

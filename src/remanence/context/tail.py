@@ -119,16 +119,13 @@ def _cut(
         rest -= sizes[start]
         start += 1
     left_out = tuple(message for run in runs[:start] for message in run)
-    caps = [cap for run in runs[start:] for cap in _caps(run, part, 2 * part)]
+    caps: list[int] = []
+    for run in runs[start:]:  # none takes more than a half of the room
+        share = fair_share([min(message.tokens, part) for message in run], 2 * part)
+        caps += [min(part, share)] * len(run)
     kept = tuple(message for run in runs[start:] for message in run)
     share = fair_share(map(min, (message.tokens for message in kept), caps), room)
     return left_out, kept, [max(1, min(cap, share)) for cap in caps]
-
-
-def _caps(run: Sequence[Message], cap: int, room: int) -> list[int]:
-    """Return a token limit for each message of a run, so that the run fits *room*."""
-    share = fair_share([min(message.tokens, cap) for message in run], room)
-    return [min(cap, share)] * len(run)
 
 
 def _with_excerpts(

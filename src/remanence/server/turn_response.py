@@ -11,6 +11,7 @@ from urllib.parse import quote
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -53,12 +54,9 @@ def stream_of(*names: str) -> dict[int | str, dict[str, Any]]:  # FastAPI's type
     return {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
 
 
-class _Left:
-    """The client has disconnected."""
-
-
 TurnEvent: TypeAlias = ChatEvent | Event
-Piece: TypeAlias = TurnEvent | Exception | _Left
+Piece: TypeAlias = TurnEvent | Exception
+"""An event of a turn, its error, or `ClientDisconnect`."""
 
 
 class TurnResponse(Response):
@@ -97,7 +95,9 @@ class TurnResponse(Response):
         async with asyncio.TaskGroup() as group:
             turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
             watches = (
-                group.create_task(_end_at(wait_for_disconnect(receive), _Left(), turn, pieces)),
+                group.create_task(
+                    _end_at(wait_for_disconnect(receive), ClientDisconnect(), turn, pieces)
+                ),
                 group.create_task(_end_at(self._ending.wait(), Closed(_ENDING), turn, pieces)),
             )
             try:
@@ -111,15 +111,15 @@ class TurnResponse(Response):
         self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
     ) -> None:
         piece = await self._next(pieces)
+        if isinstance(piece, ClientDisconnect):
+            return None
         if isinstance(piece, Exception):
             return await response_to(piece)(scope, receive, send)
         if isinstance(piece, Done) and not self._stream:
             return await JSONResponse(self._done_event(piece.reply))(scope, receive, send)
-        if isinstance(piece, _Left):
-            return None
         headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while not isinstance(piece, _Left):
+        while not isinstance(piece, ClientDisconnect):
             last = isinstance(piece, Done | Exception)
             body = KEEP_ALIVE if piece is None else self._encode(piece)
             await send({"type": "http.response.body", "body": body, "more_body": not last})
