@@ -11,8 +11,6 @@ from remanence.wire.message_rules import is_empty, storable
 
 PROMPT_ROLES: Final = ("system", "developer")
 
-_EMPTY: Final = Message(role="system", content=())
-
 
 class Unit(NamedTuple):
     """A message, and the client's objects that it was read from."""
@@ -86,12 +84,25 @@ def read_units(
         InvalidMessage: an object does not belong to this API, or refers to an unknown item.
     """
     units: list[Unit] = []
+    empty: list[JsonObject] = []  # a tape does not accept them: they stay beside the next message
     for one in objects:
         meant = (items or {}).get(str(one.get("id")), one) if is_reference(one) else one
         # Prompts are never noted, and clients move and change them with each request.
         is_prompt = meant.get("role") in PROMPT_ROLES
-        units.append(Unit(_EMPTY if is_prompt else api.read(_storable(meant)), (one,)))
-    return _join(_without_empty(units))
+        message = None if is_prompt else api.read(_storable(meant))
+        if message is None or is_empty(message):
+            empty.append(one)
+            continue
+        begun: Sequence[JsonObject] = ()
+        if units and count_as_one(units[-1].message, message):
+            before, begun = units.pop()
+            message = message.replace(content=(*before.content, *message.content))
+        units.append(Unit(message, (*begun, *empty, one)))
+        empty = []
+    if empty and units:
+        last = units.pop()
+        units.append(last._replace(objects=(*last.objects, *empty)))
+    return units
 
 
 def _storable(value: Any) -> Any:  # JSON of any kind
@@ -105,35 +116,6 @@ def _storable(value: Any) -> Any:  # JSON of any kind
             return [_storable(inner) for inner in value]
         case _:
             return value
-
-
-def _without_empty(units: Sequence[Unit]) -> list[Unit]:
-    """Merge empty messages, which a tape does not accept, into the units after them."""
-    whole: list[Unit] = []
-    empty: list[JsonObject] = []
-    for message, objects in units:
-        if is_empty(message):
-            empty += objects
-        else:
-            whole.append(Unit(message, (*empty, *objects)))
-            empty = []
-    if empty and whole:
-        message, before = whole.pop()
-        whole.append(Unit(message, (*before, *empty)))
-    return whole
-
-
-def _join(units: Sequence[Unit]) -> list[Unit]:
-    """Join successive answers, and the results of one round of tool calls."""
-    joined: list[Unit] = []
-    for message, objects in units:
-        if joined and count_as_one(joined[-1].message, message):
-            before, first = joined.pop()
-            content = (*before.content, *message.content)
-            joined.append(Unit(message.replace(content=content), (*first, *objects)))
-        else:
-            joined.append(Unit(message, objects))
-    return joined
 
 
 def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:
