@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from remanence import telemetry
-from remanence.context.context import Context, Omitted
+from remanence.context.context import Context, Omitted, shown_whole
 from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
@@ -226,16 +226,12 @@ class Requests:
         own = _runs_of(units, kept, before=first)
         if (lost := orphan([*(unit.message for unit in own), *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
-        cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
-        cut_indices = {
-            index
-            for message, index in zip(messages, indices, strict=True)
-            if any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-        }
+        whole = shown_whole(messages, context.omitted)
+        cut = {at for at, m in zip(indices, messages, strict=True) if m.seq not in whole}
         shown_index = -1
         for message, index in zip(messages, indices, strict=True):
-            if index < 0 or index in cut_indices:
+            if index < 0 or index in cut:
                 tail += api.render(message)
             elif index != shown_index:
                 shown, shown_index = [*units[index].objects], index
