@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from remanence.tokens.image_size import Size, image_size
 from remanence.types import FilePart, ImagePart
+from remanence.wire.content import payload
 
 ImageCount: TypeAlias = Callable[[ImagePart], int]
 
@@ -31,7 +32,6 @@ _UNSEEN_FILE_TOKENS = 1_500
 _HEAD_BYTES = 4_096
 
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*?;base64,", re.IGNORECASE)
 _TEXT_TYPE = re.compile(
     r"text/|application/(?:.*[+.-])?(?:json|xml|yaml|toml|javascript|typescript|sql|csv|sh)\b"
 )
@@ -59,12 +59,13 @@ def openai_image(image: ImagePart) -> int:
 
 def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount) -> int:
     """Count text files as text, PDFs by page (text and image), and other files by size."""
-    media_type, data = _inline(file.media_type, file.data, file.url)
+    inline = payload(file)
+    media_type = inline.kind if inline else (file.media_type or "").lower()
     if media_type.startswith("image/"):
-        return image(ImagePart(media_type=media_type, data=data))
-    if data is None:
+        return image(ImagePart(data=inline.data if inline else None))
+    if inline is None:
         return _UNSEEN_FILE_TOKENS
-    content = _decode(data)
+    content = _decode(inline.data)
     if media_type == "application/pdf" or content.startswith(b"%PDF-"):
         pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
         return pages * (_PAGE_TEXT_TOKENS + image(ImagePart()))
@@ -75,19 +76,11 @@ def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount
     return math.ceil(len(content) / _DOCUMENT_BYTES_PER_TOKEN)
 
 
-def _inline(media_type: str | None, data: str | None, url: str | None) -> tuple[str, str | None]:
-    source = data if data is not None else url or ""
-    header = _DATA_URL.match(source)
-    if header is not None:
-        return (media_type or header[1]).lower(), source[header.end() :]
-    return (media_type or "").lower(), data
-
-
 def _size(image: ImagePart) -> Size | None:
     if image.width and image.height:
         return image.width, image.height
-    _, data = _inline(image.media_type, image.data, image.url)
-    return None if data is None else image_size(data)
+    inline = payload(image)
+    return None if inline is None else image_size(inline.data)
 
 
 def _scale(size: Size, factor: float) -> Size:
