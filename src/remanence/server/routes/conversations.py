@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
-from remanence.context.context import Context
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, DuplicateMessage
 from remanence.http.documents import (
@@ -21,7 +20,6 @@ from remanence.http.documents import (
     Moment,
     NewConversation,
     NewMessages,
-    RequestFormat,
 )
 from remanence.server.messages import IdempotencyKey, read_message, write_message
 from remanence.server.problems import declare
@@ -128,11 +126,12 @@ async def read_messages(
 )
 async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
     """Return the context for the next model call, in a provider's format."""
-    given = body.model_dump(exclude={"format"})
-    context = await conversation.context(**given)
-    return ContextDocument(
-        request=_request(context, body.format), stats=context.stats, omitted=[*context.omitted]
-    )
+    context = await conversation.context(**body.model_dump(exclude={"format"}))
+    if body.format == "text":
+        request: JsonObject = {"text": context.to_text()}
+    else:
+        request = getattr(context, f"to_{body.format}")()
+    return ContextDocument(request=request, stats=context.stats, omitted=[*context.omitted])
 
 
 @router.get("/{id}/observations", responses=_OF_ONE)
@@ -204,10 +203,3 @@ def _messages_document(messages: Sequence[Message], kind: MessageFormat) -> Mess
         document.rendered = write_message(message, kind)
         documents.append(document)
     return MessagesDocument(messages=documents)
-
-
-def _request(context: Context, kind: RequestFormat) -> JsonObject:
-    if kind == "text":
-        return {"text": context.to_text()}
-    request: JsonObject = getattr(context, f"to_{kind}")()
-    return request
