@@ -18,6 +18,7 @@ from remanence.cli.transcript_lines import Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
 from remanence.wire.json_value import JsonObject, quote
+from remanence.wire.message_rules import is_empty
 from remanence.wire.nameless_calls import OpenCalls
 from remanence.wire.openai import MESSAGE_FIELDS
 
@@ -140,8 +141,7 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     message, name = _read(data), data.get("name")
     if name is not None and not isinstance(name, str):
         raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
-    empty = all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
-    if empty:
+    if empty := is_empty(message):
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
     at = _creation_time(record)
     return message.replace(id=message_id, name=name or None, created_at=at), empty

@@ -23,8 +23,8 @@ from remanence.providers.requests import (
 )
 from remanence.providers.spec import ModelSpec
 from remanence.tokens import count_tokens
-from remanence.types import Message, TextPart, Usage
-from remanence.wire.parts import Part
+from remanence.types import Message, Usage
+from remanence.wire.message_rules import is_empty
 
 _PROBLEMS: Final[dict[Ending, str]] = {
     "refused": "refused",
@@ -86,18 +86,18 @@ class ProviderModel:
         Raises:
             UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.
         """
-        content, tokens = response.content, response.tokens
-        reason = _PROBLEMS.get(response.ending) or ("empty" if all(map(_is_blank, content)) else "")
+        message, tokens = Message(role="assistant", content=response.content), response.tokens
+        reason = _PROBLEMS.get(response.ending) or ("empty" if is_empty(message) else "")
         if reason:
             usage = self._usage(call, reason, tokens or known)
             raise UnusableAnswer(unusable(reason, self.spec), usage)
         if tokens is None:
-            output = count_tokens(Message(role="assistant", content=content))
+            output = count_tokens(message)
             tokens = Tokens(input_tokens=request.estimate(), output_tokens=output)
         complete = response.ending == "complete"
         usage = self._usage(call, "ok" if complete else "cut_off", tokens)
         usage = replace(usage, estimated=response.tokens is None)
-        return ProviderAnswer(content=content, complete=complete, usage=usage)
+        return ProviderAnswer(content=message.content, complete=complete, usage=usage)
 
     def _usage(self, call: Call, outcome: str, tokens: Tokens) -> Usage:
         usage = call.usage(outcome, tokens)
@@ -128,7 +128,3 @@ class ProviderEmbedder:
             seconds = self._timeout_seconds
             failure = to_model_error(error, self._spec, self._reasons, timeout_seconds=seconds)
         raise failure  # outside the handler, as above
-
-
-def _is_blank(part: Part) -> bool:
-    return isinstance(part, TextPart) and not part.text.strip()
