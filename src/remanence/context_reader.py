@@ -119,7 +119,8 @@ class ContextReader:
             shown_whole(context.messages, context.omitted), context.stats.last_seq
         )
         if runtime.policy.observer_mode == "continuation":
-            runtime.live_prompts.keep(snapshot.state, context)
+            newest = snapshot.state.tape_version, context
+            runtime.segment_writer.live_prompts[self.ref] = newest
         omitted: Counter[str] = Counter()
         for gap in context.omitted:
             omitted[gap.reason] += gap.last_seq - gap.first_seq + 1

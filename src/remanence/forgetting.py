@@ -56,7 +56,7 @@ async def forget_messages(
             "messages, and ids of facts as facts=[...]"
         )
     messages = [message for message in named if message.kind != "forgotten"]
-    runtime.live_prompts.forget(ref)
+    runtime.segment_writer.live_prompts.pop(ref, None)
     salt = secrets.token_hex(16)
     forgetting = Forgetting(
         store=runtime.store,
@@ -160,7 +160,7 @@ async def delete_conversation(
     runtime: Runtime, ref: ConversationRef, owner: Owner | None
 ) -> Receipt | None:
     """Erase a conversation with its notes, facts and blocks; None if it does not exist."""
-    runtime.live_prompts.forget(ref)
+    runtime.segment_writer.live_prompts.pop(ref, None)
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
@@ -191,7 +191,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     async for ref in conversations_of(runtime, owner):
         messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
         erasure.add(conversations=[ref.id], messages=messages)
-        runtime.live_prompts.forget(ref)
+        runtime.segment_writer.live_prompts.pop(ref, None)
     facts = await runtime.store.facts(owner, history=True)
     erasure.add(facts=[fact.id for fact in facts])
     # Before and after: a failure here leaves the call repeatable, and files may grow meanwhile.

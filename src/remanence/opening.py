@@ -16,7 +16,6 @@ from remanence.costs.ledger import Ledger
 from remanence.engine.backoff import Backoff
 from remanence.engine.hooks import Hooks
 from remanence.engine.leases import Leases
-from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.retention import Pruner, retention_rules
@@ -103,7 +102,7 @@ async def assemble(
     Raises:
         InvalidPolicy, ModelError: a part cannot be made.
     """
-    ledger, calibrator, live_prompts = Ledger(store), Calibrator(), LivePrompts()
+    ledger, calibrator = Ledger(store), Calibrator()
     limits = settings.budgets if budgets is None else budgets
     pruner = Pruner(store=store, clock=clock, rules=retention_rules(settings, limits))
     spending = Budgets(limits, ledger=ledger, events=store, clock=clock)
@@ -138,7 +137,6 @@ async def assemble(
         clock=clock,
         count_text=counter.text,
         hooks=hooks or Hooks(),
-        live_prompt=live_prompts.newest,
     )
     extraction = Extraction(
         store=store, policy=policy, extractor=await factory.extractor(extractor), clock=clock
@@ -205,7 +203,6 @@ async def assemble(
         daily=daily,
         pruner=pruner,
         pool=pool,
-        live_prompts=live_prompts,
         connections=connections,
         all_users=all_users,
         read_only=read_only,

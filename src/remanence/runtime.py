@@ -13,7 +13,6 @@ from remanence.clock import Clock
 from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
-from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
@@ -57,7 +56,6 @@ class Runtime:
     daily: DailyNotes | None
     pruner: Pruner
     pool: ProcessPool | None
-    live_prompts: LivePrompts
     connections: Connections
     all_users: bool
     read_only: bool

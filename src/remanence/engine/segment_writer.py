@@ -1,8 +1,8 @@
 """Writing of segments: observations of messages, reflections of segments."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remanence import telemetry
@@ -31,8 +31,10 @@ from remanence.protocols import (
     ReflectRequest,
     Store,
 )
+from remanence.recent import Recent
 from remanence.types import (
     STAND_IN,
+    ConversationRef,
     Draft,
     FailedStretch,
     MemoryState,
@@ -40,12 +42,14 @@ from remanence.types import (
     Note,
     Segment,
     Snapshot,
+    TapeVersion,
 )
 
 KNOWN_NOTES = 100
 ZONE_MESSAGES, ZONE_STEP = 200, 20
 """How many earlier messages are searched for the user's time zone, and how many are read at once."""
 LOST_LITERALS = 200
+LIVE_PROMPTS = 256
 SLICE_CHARACTERS = 1_000
 MIN_LIMIT_TOKENS = 32
 """The smallest size limit of notes, which may exceed a short source by their date and speaker."""
@@ -68,7 +72,10 @@ class SegmentWriter:
     clock: Clock
     count_text: CountTokens
     hooks: Hooks
-    live_prompt: Callable[[MemoryState], LivePrompt | None]
+    live_prompts: Recent[ConversationRef, tuple[TapeVersion, LivePrompt]] = field(
+        default_factory=lambda: Recent(LIVE_PROMPTS)
+    )
+    """The newest prompts of this process, for observers that continue them."""
 
     @property
     def is_embedded(self) -> bool:
@@ -253,8 +260,13 @@ class SegmentWriter:
             note_format=self.policy.note_format,
             now=self.clock.now(),
             user=state.user,
-            live=self.live_prompt(state),
+            live=self._live_prompt(state),
         )
+
+    def _live_prompt(self, state: MemoryState) -> LivePrompt | None:
+        """Return the newest prompt, unless something was forgotten or the tape deleted since."""
+        version, prompt = self.live_prompts.get(state.ref, (None, None))
+        return prompt if version == state.tape_version else None
 
     async def _in_users_zone(
         self, state: MemoryState, messages: Sequence[Message]
