@@ -69,6 +69,10 @@ def of_owner(
     return tuple(_fact(row) for row in rows)
 
 
+def _by_key(connection: Connection, key: int) -> Fact:
+    return _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
+
+
 def get(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
     row = connection.execute(_SELECT + _OF_OWNER + "AND id = ?", (*owner, fact_id)).fetchone()
     return _fact(row) if row else None
@@ -138,9 +142,9 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
             old = saved.get(old_id)
             current_id = old.id if old else old_id
             if new_id == fact.id and current_id != new.id:  # unless the new fact repeats it
-                _supersede(connection, owner_key, current_id, new)
+                _end(connection, owner_key, current_id, new.valid_from, new.id)
     for fact in changes.ended:
-        _end(connection, owner_key, fact.id, encode_instant(fact.valid_to or fact.valid_from), None)
+        _end(connection, owner_key, fact.id, fact.valid_to or fact.valid_from, None)
     for fact_id, repetition in changes.repetitions:
         known = saved.get(fact_id) or get(connection, owner, fact_id)
         assert known is not None
@@ -193,18 +197,19 @@ def commit(
 def forget(connection: Connection, owner: Owner, fact_id: str, *, at: datetime) -> bool:
     connection.lock(owner)
     key = _key(connection, owner)
-    rows: Sequence[Row] = connection.execute(
+    rows = connection.execute(
         "WITH RECURSIVE gone (key, id) AS ("
         "SELECT key, id FROM facts WHERE owner = ? AND id = ? UNION "
         "SELECT facts.key, facts.id FROM facts JOIN gone ON superseded_by = gone.id "
         "WHERE owner = ?) SELECT key FROM gone",
         (key, fact_id, key),
-    ).fetchall()
-    _erase(connection, key, rows)
-    if rows:
-        data = {"facts": len(rows)}
+    )
+    gone = [row[0] for row in rows]
+    _erase(connection, key, gone)
+    if gone:
+        data = {"facts": len(gone)}
         events.add(connection, "forgotten", at, data, about=owner.tenant, user=owner.user)
-    return bool(rows)
+    return bool(gone)
 
 
 def erase_of_conversation(connection: Connection, ref: ConversationRef, user: str | None) -> None:
@@ -233,10 +238,10 @@ def forget_owner(connection: Connection, owner: Owner) -> int:
     """Erase an owner with all facts, and return their number."""
     connection.lock(owner)
     key = _key(connection, owner)
-    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,)).fetchall()
-    _erase(connection, key, rows)
+    gone = [row[0] for row in connection.execute("SELECT key FROM facts WHERE owner = ?", (key,))]
+    _erase(connection, key, gone)
     connection.execute("DELETE FROM fact_owners WHERE key = ?", (key,))
-    return len(rows)
+    return len(gone)
 
 
 def _erase_repetitions(
@@ -255,12 +260,11 @@ def _erase_repetitions(
             connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
 
 
-def _find_replacement(connection: Connection, key: int) -> Fact | None:
+def _find_replacement(connection: Connection, key: int, old: Fact) -> Fact | None:
     """Return the repetition that replaces a fact to be erased, if there is one.
 
     A repetition that is older than a fact superseded by the erased one is outdated.
     """
-    old = _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
     row = connection.execute(
         f"SELECT {REPETITIONS.columns} FROM fact_repetitions AS said WHERE fact = ? "  # noqa: S608 - a constant
         "AND NOT EXISTS (SELECT 1 FROM facts AS mine JOIN facts AS old "
@@ -276,7 +280,7 @@ def _find_replacement(connection: Connection, key: int) -> Fact | None:
     return replace(heir, valid_to=end, superseded_by=old.superseded_by)
 
 
-def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new: Fact) -> None:
+def _replace(connection: Connection, owner_key: int, key: int, old: Fact, new: Fact) -> None:
     """Replace a fact with *new*, which takes over its repetitions and the facts it superseded.
 
     The new fact gets a new key, so that the indexer of vectors has not passed it yet.
@@ -285,32 +289,21 @@ def _replace(connection: Connection, owner_key: int, key: int, fact_id: str, new
         f"SELECT {REPETITIONS.columns} FROM fact_repetitions WHERE fact = ? AND id != ? ORDER BY key",  # noqa: S608 - a constant
         (key, new.id),
     ).fetchall()
-    _erase(connection, owner_key, [(key,)])
+    _erase(connection, owner_key, [key])
     written = _insert(connection, owner_key, new)
     for row in rows:
         again = REPETITIONS.decode(row, tenant=new.tenant, user=new.user)
         _repeat(connection, owner_key, written, again)
-    start = encode_instant(written.valid_from)
-    _relink(connection, owner_key, fact_id, written.id, start)
+    _relink(connection, owner_key, old, written)
 
 
-def _relink_to_successor(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
-    """Link the facts that a fact superseded to its successor, if it has one."""
-    later = connection.execute(
-        "SELECT later.id, later.valid_from FROM facts AS mine JOIN facts AS later "
-        "ON later.owner = mine.owner AND later.id = mine.superseded_by WHERE mine.key = ?",
-        (key,),
-    ).fetchone()
-    if later is not None:
-        _relink(connection, owner_key, fact_id, *later)
-
-
-def _relink(connection: Connection, owner_key: int, fact_id: str, new_id: str, start: str) -> None:
-    """Link the facts that *fact_id* superseded to *new_id*, which begins at *start*."""
+def _relink(connection: Connection, owner_key: int, old: Fact, new: Fact) -> None:
+    """Link the facts that *old* superseded to *new*."""
+    start = encode_instant(new.valid_from)
     connection.execute(
         f"UPDATE facts SET superseded_by = ?, valid_to = {_END} "  # noqa: S608 - a constant
         "WHERE owner = ? AND superseded_by = ?",
-        (new_id, start, start, owner_key, fact_id),
+        (new.id, start, start, owner_key, old.id),
     )
 
 
@@ -321,22 +314,24 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
     """
     erased: list[tuple[int, str]] = []
     for owner_key, key, fact_id, _ in sorted(rows, key=lambda row: row[3]):
-        heir = _find_replacement(connection, key)
+        old = _by_key(connection, key)
+        heir = _find_replacement(connection, key, old)
         if heir is not None:
-            _replace(connection, owner_key, key, fact_id, heir)
+            _replace(connection, owner_key, key, old, heir)
             continue
-        _relink_to_successor(connection, owner_key, key, fact_id)
-        _erase(connection, owner_key, [(key,)])
+        if old.superseded_by and (later := get(connection, old.owner, old.superseded_by)):
+            _relink(connection, owner_key, old, later)
+        _erase(connection, owner_key, [key])
         erased.append((owner_key, fact_id))
     for owner_key, fact_id in erased:
         revived = connection.execute(
-            "SELECT key, id FROM facts WHERE owner = ? AND superseded_by = ? ORDER BY key",
+            "SELECT key FROM facts WHERE owner = ? AND superseded_by = ? ORDER BY key",
             (owner_key, fact_id),
         ).fetchall()
-        for key, revived_id in revived:
-            (row,) = connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchall()
-            current = replace(_fact(row), valid_to=None, superseded_by=None)
-            _replace(connection, owner_key, key, revived_id, current)
+        for (key,) in revived:
+            old = _by_key(connection, key)
+            current = replace(old, valid_to=None, superseded_by=None)
+            _replace(connection, owner_key, key, old, current)
 
 
 def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
@@ -402,13 +397,10 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
         )
 
 
-def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -> None:
-    _end(connection, owner_key, old_id, encode_instant(new.valid_from), new.id)
-
-
 def _end(
-    connection: Connection, owner_key: int, old_id: str, start: str, new_id: str | None
+    connection: Connection, owner_key: int, old_id: str, at: datetime, new_id: str | None
 ) -> None:
+    start = encode_instant(at)
     key: int = connection.execute(
         f"UPDATE facts SET valid_to = {_END}, superseded_by = ? "  # noqa: S608 - a constant
         "WHERE owner = ? AND id = ? RETURNING key",
@@ -418,15 +410,15 @@ def _end(
     connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))
 
 
-def _erase(connection: Connection, owner_key: int | None, rows: Sequence[Row]) -> None:
+def _erase(connection: Connection, owner_key: int | None, keys: Sequence[int]) -> None:
     """Erase facts, their indexed words, and pins and errors that may quote them.
 
     Steps in progress that may have read them are voided.
     """
-    connection.remove_words("facts_index", [key for (key,) in rows])
-    for row in rows:
-        connection.execute("DELETE FROM facts WHERE key = ?", row)
-    if rows:
+    connection.remove_words("facts_index", keys)
+    for key in keys:
+        connection.execute("DELETE FROM facts WHERE key = ?", (key,))
+    if keys:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
         connection.execute(
             f"UPDATE states SET erasures = erasures + 1 WHERE conversation IN ({_OWNERS_CONVERSATIONS})",  # noqa: S608 - a constant
