@@ -3,10 +3,6 @@
 Nothing depends on these steps: a search indexes what it needs.
 """
 
-from collections import deque
-from collections.abc import Callable
-from functools import partial
-
 import apsw
 
 from remanence.errors import StoreUnavailable
@@ -20,39 +16,35 @@ class Upkeep:
     """Indexes messages and merges the index; for the writer's thread only."""
 
     def __init__(self) -> None:
-        self._backlogs: set[int] = set()
-        self._steps: deque[Callable[[Connection], bool]] = deque()
+        self._backlogs: dict[int, None] = {}  # conversations, the longest waiting first
+        self._is_fragmented = False
 
     def note_append(self, conversation: int, *, unindexed: int) -> None:
         """Note that a tape has grown."""
-        if unindexed >= BACKLOG and conversation not in self._backlogs:
-            self._backlogs.add(conversation)
-            self._steps.append(partial(self._index, conversation))
+        if unindexed >= BACKLOG:
+            self._backlogs.setdefault(conversation)
 
     def step(self, connection: Connection) -> bool:
         """Run one short step; false when nothing is left to do."""
-        if not self._steps:
+        conversation = next(iter(self._backlogs), None)
+        if conversation is None and not self._is_fragmented:
             return False
-        step = self._steps[0]
         try:
             connection.execute("BEGIN IMMEDIATE")
-            more = step(connection)
+            if conversation is None:
+                more = merge_some(connection)
+            else:
+                more = search.index_some(connection, conversation)
             connection.execute("COMMIT")
         except apsw.Error:  # not possible now
             more = False
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         if not more:
-            self._steps.remove(step)
+            self._is_fragmented = conversation is not None
+            if conversation is not None:
+                del self._backlogs[conversation]
         return True
-
-    def _index(self, conversation: int, connection: Connection) -> bool:
-        if search.index_some(connection, conversation):
-            return True
-        self._backlogs.discard(conversation)
-        if merge_some not in self._steps:
-            self._steps.append(merge_some)
-        return False
 
 
 def plan_scrub(connection: sql_connection.Connection) -> None:
