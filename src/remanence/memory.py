@@ -280,13 +280,11 @@ class Memory:
             InvalidMessage: the tenant or the user is not a name.
             InvalidArgument: another argument has a wrong type.
         """
-        self._runtime.check_open()
+        owner = self._runtime.owner(user, tenant)
         require_text(query=query)
-        require_name("tenant", tenant)
-        require_name("user", user)
         require_count(limit=limit)
         require_count(max_tokens=max_tokens, optional=True)
-        owner, only = Owner(tenant, user), RecallFilter(since=since, until=until, kind=kind)
+        only = RecallFilter(since=since, until=until, kind=kind)
         hits = await self._runtime.recall_search.search(owner, owner, query, limit=limit, only=only)
         return within(hits, max_tokens, self._runtime.count_text)
 
@@ -397,11 +395,9 @@ class Memory:
             StoreUnavailable: another process kept a file in use. The user is erased from the memory
                 already; repeat the call to erase the bytes, and to get the whole receipt.
         """
-        self._runtime.check_open()
+        owner = self._runtime.owner(user, tenant)
         self._runtime.check_writable()
-        require_name("user", user)
-        require_name("tenant", tenant)
-        return await forget_user(self._runtime, Owner(tenant, user))
+        return await forget_user(self._runtime, owner)
 
     def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
         """Yield everything stored about a user, as lines of JSON.
@@ -409,10 +405,7 @@ class Memory:
         The key `line` names the kind of value: `user`, `conversation`, `message`, `segment`, `fact`,
         `repetition`, `usage` or `daily_notes`; the other keys are its fields.
         """
-        self._runtime.check_open()
-        require_name("user", user)
-        require_name("tenant", tenant)
-        return export_user(self._runtime, Owner(tenant, user))
+        return export_user(self._runtime, self._runtime.owner(user, tenant))
 
     def events(
         self,
@@ -506,10 +499,9 @@ class Memory:
             InvalidPolicy: the setting `daily_directory` is missing.
             StoreUnavailable: the file cannot be written.
         """
+        owner = self._runtime.owner(user, tenant)
         require_text(text=text)
-        require_name("user", user)
-        require_name("tenant", tenant)
-        return await self._require_daily().add(text, Owner(tenant, user))
+        return await self._require_daily().add(text, owner)
 
     async def consolidate(
         self, *, user: str | None = None, tenant: str | None = None

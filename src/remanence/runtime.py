@@ -8,6 +8,7 @@ from pathlib import Path
 
 from remanence.archive.blocks import BlockStore
 from remanence.archive.daily import DailyNotes
+from remanence.arguments import require_name
 from remanence.background import Background
 from remanence.clock import Clock
 from remanence.costs.budgets import Budgets
@@ -29,7 +30,7 @@ from remanence.recall.search import Search
 from remanence.recent import Recent
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter
-from remanence.types import ConversationRef, Receipt
+from remanence.types import ConversationRef, Owner, Receipt
 
 DEFAULT_TENANT = "default"
 
@@ -79,7 +80,7 @@ class Runtime:
             search=self.recall_search.facts,
             changed=self.indexer.signal if self.indexer is not None else lambda: None,
             vectors=self.fact_vectors,
-            check_open=self.check_open,
+            owner=self.owner,
             unfinished_erasures=self.unfinished_erasures,
         )
 
@@ -88,6 +89,13 @@ class Runtime:
         self.process.require_this()
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
+
+    def owner(self, user: str, tenant: str) -> Owner:
+        """Return a user of a tenant; errors as for `check_open` and `require_name`."""
+        self.check_open()
+        require_name("user", user)
+        require_name("tenant", tenant)
+        return Owner(tenant, user)
 
     def check_writable(self) -> None:
         """Raise `StoreUnavailable` if the memory was opened read-only."""

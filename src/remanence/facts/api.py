@@ -8,7 +8,6 @@ from typing import get_args
 from remanence.arguments import (
     require_count,
     require_moment,
-    require_name,
     require_one_of,
     require_text,
     require_texts,
@@ -43,7 +42,7 @@ class Facts:
         search: Search,
         changed: Callable[[], None],
         vectors: FactVectors | None,
-        check_open: Callable[[], None],
+        owner: Callable[[str, str], Owner],
         unfinished_erasures: Recent[object, Receipt | None],
     ) -> None:
         """Use `memory.facts`."""
@@ -52,7 +51,7 @@ class Facts:
         self._search = search
         self._changed = changed
         self._vectors = vectors
-        self._check_open = check_open
+        self._owner = owner
         self._unfinished_erasures = unfinished_erasures
 
     async def search(
@@ -61,7 +60,7 @@ class Facts:
         """Return the user's current facts that match *query*, best first."""
         require_text(query=query)
         require_count(limit=limit)
-        return await self._search(self._owner(tenant, user), query, limit)
+        return await self._search(self._owner(user, tenant), query, limit)
 
     async def save(
         self,
@@ -86,7 +85,7 @@ class Facts:
             InvalidArgument: another value is not of its type, or the user has no fact *replaces*
                 or no such conversation.
         """
-        owner = self._owner(tenant, user)
+        owner = self._owner(user, tenant)
         require_text(summary=summary)
         require_text(replaces=replaces, conversation=conversation, optional=True)
         require_moment(valid_from=valid_from)
@@ -166,7 +165,7 @@ class Facts:
         Raises:
             StoreUnavailable: another process reads the files, which still have the text: call again.
         """
-        owner = self._owner(tenant, user)
+        owner = self._owner(user, tenant)
         require_text(fact_id=fact_id)
         subject = owner, fact_id
         gone: Sequence[str] = ()
@@ -201,7 +200,7 @@ class Facts:
         require_text(after=after, optional=True)
         require_count(limit=limit, optional=True)
         require_one_of(bool, history=history)
-        owner = self._owner(tenant, user)
+        owner = self._owner(user, tenant)
         if after is not None and await self._store.fact(owner, after) is None:
             raise ConversationNotFound(
                 f"the user has no fact {after!r:.80} to go on after: list from the beginning"
@@ -211,17 +210,11 @@ class Facts:
     async def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
         """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
-        return await self._store.fact(self._owner(tenant, user), fact_id)
+        return await self._store.fact(self._owner(user, tenant), fact_id)
 
     async def _forget_vectors(self, owner: Owner, fact_ids: Sequence[str]) -> None:
         if self._vectors is not None and fact_ids:
             await self._vectors.forget(owner, fact_ids)
-
-    def _owner(self, tenant: str, user: str) -> Owner:
-        self._check_open()
-        require_name("tenant", tenant)
-        require_name("user", user)
-        return Owner(tenant, user)
 
 
 def _check_valid_from(moment: datetime | None) -> None:
