@@ -7,7 +7,6 @@ from remanence.types.budget import (
     BudgetScope as BudgetScope,
     BudgetState as BudgetState,
 )
-from remanence.types.call_limit import CallPermit as CallPermit, ModelPause as ModelPause
 from remanence.types.event import (
     EVENT_TYPES as EVENT_TYPES,
     Event as Event,
@@ -73,7 +72,13 @@ from remanence.types.state import (
     Unready as Unready,
 )
 from remanence.types.tool import Tool as Tool
-from remanence.types.usage import Purpose as Purpose, Usage as Usage, UsageTotal as UsageTotal
+from remanence.types.usage import (
+    CallPermit as CallPermit,
+    ModelPause as ModelPause,
+    Purpose as Purpose,
+    Usage as Usage,
+    UsageTotal as UsageTotal,
+)
 from remanence.wire.message import Message as Message, MessageKind as MessageKind
 from remanence.wire.message_rules import check_message as check_message
 from remanence.wire.parts import (

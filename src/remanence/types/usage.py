@@ -1,8 +1,8 @@
-"""Usage and prices of model calls."""
+"""Usage, prices and rate limits of model calls."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from remanence.types.state import ConversationRef
 
@@ -63,3 +63,21 @@ class CachePrices:
     read: float
     write: float
     output: float
+
+
+class CallPermit(NamedTuple):
+    """The permission to call a model now, or with `wait_until` the time to ask again.
+
+    `tests_pause` is set if the call tests whether a pause is over: an answer ends the pause until
+    that time.
+    """
+
+    wait_until: datetime | None = None
+    tests_pause: datetime | None = None
+
+
+class ModelPause(NamedTuple):
+    """A pause in the calls of a model, which its provider asked for."""
+
+    model: str
+    until: datetime

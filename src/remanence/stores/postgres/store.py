@@ -24,7 +24,7 @@ from remanence.stores.postgres.server import Transaction, begin, outcome
 from remanence.stores.sql import search, vectors
 from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
-from remanence.stores.sql.sizes import sizes_with
+from remanence.stores.sql.retention import sizes_with
 from remanence.stores.sql.store import SQLStore, Work, read_method, write_method
 from remanence.types import Keep, Problem, TableSize, VectorTask
 

@@ -1,17 +1,22 @@
-"""Deletion of rows by retention rules, oldest first.
+"""Deletion of rows by retention rules, oldest first, and the sizes of the tables that grow.
 
 Live segments, messages and cursors, which contexts need, are never touched. Rows younger than a day
 stay, for daily budgets, readiness and readers in progress.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
 from remanence.stores.rows import NO_LIMIT, decode_time, encode_instant
 from remanence.stores.sql.connection import Connection
-from remanence.types import Keep, MemoryState, Pruned, Retention
+from remanence.types import Keep, MemoryState, Pruned, Retention, TableSize
+
+_TABLES: tuple[LiteralString, ...] = (
+    *("messages", "text_index", "segments", "journal", "events", "model_calls", "vectors"),
+    *("facts", "fact_repetitions", "fact_vectors"),
+)
 
 
 class _Rows(NamedTuple):
@@ -133,3 +138,12 @@ class _Pruning:
             self.connection.execute("DELETE FROM vectors WHERE item = ?", (item,))
             deleted += self.connection.changes()
         return deleted
+
+
+def sizes_with(connection: Connection, bytes_by_table: Mapping[str, int]) -> tuple[TableSize, ...]:
+    """Return the sizes of the tables, the largest first."""
+    found = []
+    for table in _TABLES:
+        rows = connection.execute(f"SELECT count(*) FROM {table}").get  # noqa: S608 - a constant
+        found.append(TableSize(table, rows, bytes_by_table.get(table, 0)))
+    return tuple(sorted(found, key=lambda size: -size.bytes))

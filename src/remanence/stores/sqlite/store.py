@@ -12,7 +12,7 @@ from remanence.protocols import EVERYTHING
 from remanence.stores.optional import write_if_possible
 from remanence.stores.sql import search, snapshots
 from remanence.stores.sql.connection import Connection
-from remanence.stores.sql.sizes import sizes_with
+from remanence.stores.sql.retention import sizes_with
 from remanence.stores.sql.store import SQLStore
 from remanence.stores.sqlite import fts, unindexed
 from remanence.stores.sqlite.backup import back_up
