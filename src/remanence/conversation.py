@@ -637,8 +637,7 @@ class Conversation:
             if forked is None and await self._store.state(ref) is not None:
                 raise ConversationGrown(f"conversation {id!r} already has messages: use another id")
         self._runtime.engine.signal(ref)
-        if self._runtime.indexer is not None:
-            self._runtime.indexer.signal()
+        self._runtime.texts_changed()
         return forked
 
     async def delete(self) -> Receipt | None:

@@ -86,8 +86,7 @@ async def forget_messages(
         still_in = await runtime.daily.find(sought, owner)
     await runtime.store.scrub()
     runtime.engine.signal(ref)
-    if runtime.indexer is not None:
-        runtime.indexer.signal()
+    runtime.texts_changed()
     return Receipt(
         erased=True,
         at=runtime.clock.now(),
@@ -177,8 +176,7 @@ async def delete_conversation(
     receipt = erasure.finish()
     if not receipt.erased:
         return None
-    if runtime.indexer is not None:  # older facts may have become current
-        runtime.indexer.signal()
+    runtime.texts_changed()  # older facts may have become current
     return receipt
 
 

@@ -1,5 +1,6 @@
 """The facade: `Memory`."""
 
+import asyncio
 import importlib
 from collections.abc import (
     AsyncGenerator,
@@ -37,14 +38,13 @@ from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
 from remanence.events import deliver, follow
 from remanence.forgetting import forget_user
-from remanence.opening import assemble, choose_engine
 from remanence.policy.diagnosis import diagnose, diagnose_budget, diagnose_pause
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource
 from remanence.recall.fusion import within
-from remanence.runtime import DEFAULT_TENANT, Runtime
+from remanence.runtime import DEFAULT_TENANT, Runtime, choose_engine
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
 from remanence.types import (
@@ -179,7 +179,9 @@ class Memory:
                     url, clock=clock, durability=settings.durability, read_only=read_only
                 )
                 stack.push_async_callback(store.close)
-                runtime = await assemble(
+                # In a thread, as importing a provider's package takes seconds.
+                runtime = await asyncio.to_thread(
+                    Runtime,
                     store,
                     settings=settings,
                     policy=policy,

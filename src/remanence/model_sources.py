@@ -56,7 +56,7 @@ class ObserverFactory:
     model: "ModelSource | None" = None
     compute: Compute = compute_in_slices
 
-    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
+    def observer(self, source: "Observer | ModelSource | None") -> Observer:
         """Return the observer for *source*.
 
         Raises:
@@ -72,7 +72,7 @@ class ObserverFactory:
             observer = self._meter(chosen)
         else:
             key = self.settings.observer_key_variable or self._shared_key(own)
-            observer = await self._ask(ModelObserver, chosen, key)
+            observer = self._ask(ModelObserver, chosen, key)
         continues = self.policy.enabled and self.policy.observer_mode == "continuation"
         if continues and not (
             isinstance(observer, ModelObserver) and can_continue(observer.model.name)
@@ -85,7 +85,7 @@ class ObserverFactory:
             return observer
         return Budgeted(observer, self._stand_in(ExtractiveObserver), self.budgets)
 
-    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+    def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
         """Return the reflector for *source*; errors as for `observer`."""
         own = source or self.settings.reflector_model
         chosen = own or self.model
@@ -96,12 +96,12 @@ class ObserverFactory:
             reflector = self._meter(chosen)
         else:
             key = self.settings.reflector_key_variable or self._shared_key(own)
-            reflector = await self._ask(ModelReflector, chosen, key)
+            reflector = self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
             return reflector
         return Budgeted(reflector, self._stand_in(ExtractiveReflector), self.budgets)
 
-    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+    def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
         """Return the extractor for *source*; errors as for `observer`."""
         chosen = source or self.model
         if chosen is None or not self._reflects:
@@ -110,7 +110,7 @@ class ObserverFactory:
             require_async_methods("extractor", chosen, "extract")
             extractor = self._meter(chosen)
         else:
-            extractor = await self._ask(ModelFacts, chosen, self._shared_key(source))
+            extractor = self._ask(ModelFacts, chosen, self._shared_key(source))
         if not self.budgets or isinstance(extractor, ExtractiveFacts):
             return extractor
         # Over budget, facts wait: an embedded stand-in would store facts under this extractor's name.
@@ -133,19 +133,14 @@ class ObserverFactory:
     def _stand_in(self, embedded: Callable[[Compute], T]) -> T | None:
         return embedded(self.compute) if self.settings.over_budget == "extractive" else None
 
-    async def _ask(
-        self, role: Callable[..., T], source: ModelSource, key_variable: str | None
-    ) -> T:
+    def _ask(self, role: Callable[..., T], source: ModelSource, key_variable: str | None) -> T:
         """Return a *role* that asks the model of *source*."""
         options = self.options
         if key_variable is not None:
             options = replace(options, key_variable=key_variable)
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
-        # Importing a provider's package takes seconds and would block the loop.
-        model = await asyncio.to_thread(
-            open_model, source, options=options, clock=self.clock, wrap=self._wrap
-        )
+        model = open_model(source, options=options, clock=self.clock, wrap=self._wrap)
         return role(
             model,
             language=self.policy.note_language,

@@ -13,7 +13,6 @@ from remanence.background import FIRST_PAUSE_SECONDS, Background, Pauses
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
-from remanence.opening import assemble
 from remanence.protocols import ModelRequest, Observer, ObserveRequest, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
@@ -44,7 +43,7 @@ async def running(
 ) -> AsyncIterator[Runtime]:
     """A memory at work on a store of the test's own."""
     async with Background() as background:
-        runtime = await assemble(
+        runtime = Runtime(
             store,
             settings=Settings(workers=workers),
             policy=policy,

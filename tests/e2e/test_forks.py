@@ -7,7 +7,7 @@ import pytest
 from remanence import Memory, Message, Policy, Settings
 from remanence.background import Background
 from remanence.errors import InvalidArgument, WrongUser
-from remanence.opening import assemble
+from remanence.runtime import Runtime
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock
 
@@ -59,7 +59,7 @@ async def test_a_fork_whose_source_forgets_meanwhile_has_the_tombstone() -> None
     clock = FixedClock()
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
     async with Background() as background:
-        runtime = await assemble(
+        runtime = Runtime(
             store, settings=Settings(), policy=Policy(), clock=clock, background=background
         )
         chat = Memory(runtime).conversation("trip", user="ana")

@@ -10,7 +10,7 @@ import pytest
 from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.background import Background
 from remanence.errors import StoreUnavailable
-from remanence.opening import assemble
+from remanence.runtime import Runtime
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 
@@ -54,7 +54,7 @@ async def full(path: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     """The memory of a file that cannot grow."""
     store = await open_store(f"sqlite:///{path}", clock=clock, pragmas={"max_page_count": 1})
     async with Background() as background:
-        runtime = await assemble(
+        runtime = Runtime(
             store,
             settings=Settings(workers=0),
             policy=POLICY,

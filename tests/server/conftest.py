@@ -23,8 +23,8 @@ from remanence.background import Background
 from remanence.chat import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.opening import assemble
 from remanence.protocols import Store
+from remanence.runtime import Runtime
 from remanence.server.app import create_app
 from remanence.testing import FixedClock
 
@@ -161,7 +161,7 @@ async def upstream() -> AsyncIterator[ModelServer]:
 async def memory_on(store: Store, clock: Clock) -> AsyncIterator[Memory]:
     """Yield a memory on a store that the test has made, and closes itself."""
     async with Background() as background:
-        runtime = await assemble(
+        runtime = Runtime(
             store, settings=Settings(), policy=POLICY, clock=clock, background=background
         )
         yield Memory(runtime)

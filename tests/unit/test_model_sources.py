@@ -48,7 +48,7 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
         budgets=Budgets((), ledger=ledger, events=store, clock=clock),
         limit=SharedLimit(calls=store, clock=clock),
     )
-    observer = await factory.observer(never)
+    observer = factory.observer(never)
     assert isinstance(observer, ModelObserver)
 
     with pytest.raises(ModelError, match=f"took longer than {seconds:g} s"):

@@ -12,7 +12,7 @@ from remanence.cli.service import LogFormat, ending_on_signals, log_service
 from remanence.cli.settings import load
 from remanence.errors import InvalidPolicy
 from remanence.memory import Memory
-from remanence.opening import choose_engine
+from remanence.runtime import choose_engine
 from remanence.settings import Settings, policy_of
 from remanence.stores import mask_password, open_store
 

@@ -22,10 +22,9 @@ from remanence.background import Background
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, MissingExtra, ModelError
-from remanence.opening import EngineFactory, assemble
 from remanence.policy.policy import Policy
 from remanence.protocols import Observer, Reflector
-from remanence.runtime import Runtime
+from remanence.runtime import EngineFactory, Runtime
 from remanence.settings import Settings
 from remanence.testing.clock import FixedClock
 from remanence.testing.invariants import check_tiling
@@ -98,7 +97,7 @@ class EngineContract:
         ) -> AsyncIterator[Runtime]:
             store = await open_again()
             async with Background() as background:
-                runtime = await assemble(
+                runtime = Runtime(
                     store,
                     settings=Settings(workers=workers),
                     policy=policy,
