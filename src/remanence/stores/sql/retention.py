@@ -68,22 +68,27 @@ def prune(
     *,
     at: datetime,
     limit: int,
+    only_count: bool = False,
 ) -> Pruned:
-    return _Pruning(connection, at).prune(states, rules, limit)
+    pruning = _Pruning(connection, at, only_count)
+    superseded = log = vectors = 0
+    for state in states:
+        of = (state.key,)
+        superseded += pruning.rows(_SUPERSEDED, rules.superseded, of, limit - superseded)
+        log += pruning.rows(_LOG, rules.log, of, limit - log)
+        vectors += pruning.vectors(rules.vectors, state.key, limit - vectors)
+    return Pruned(superseded=superseded, log=log, vectors=vectors)
 
 
-def prune_usage(connection: Connection, rules: Retention, *, at: datetime, limit: int) -> int:
-    return _Pruning(connection, at).prune_rows(_USAGE, rules.usage, (), limit)
-
-
-def prunable(
-    connection: Connection, states: Sequence[MemoryState], rules: Retention, *, at: datetime
-) -> Pruned:
-    return _Pruning(connection, at, only_count=True).prune(states, rules, NO_LIMIT)
-
-
-def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) -> int:
-    return _Pruning(connection, at, only_count=True).prune_rows(_USAGE, rules.usage, (), NO_LIMIT)
+def prune_usage(
+    connection: Connection,
+    rules: Retention,
+    *,
+    at: datetime,
+    limit: int,
+    only_count: bool = False,
+) -> int:
+    return _Pruning(connection, at, only_count).rows(_USAGE, rules.usage, (), limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +97,9 @@ class _Pruning:
 
     connection: Connection
     at: datetime
-    only_count: bool = False
+    only_count: bool
 
-    def prune(self, states: Sequence[MemoryState], rules: Retention, limit: int) -> Pruned:
-        """Prune the rows of conversations, at most *limit* of each kind."""
-        superseded = log = vectors = 0
-        for state in states:
-            of = (state.key,)
-            superseded += self.prune_rows(_SUPERSEDED, rules.superseded, of, limit - superseded)
-            log += self.prune_rows(_LOG, rules.log, of, limit - log)
-            vectors += self._prune_vectors(rules.vectors, state.key, limit - vectors)
-        return Pruned(superseded=superseded, log=log, vectors=vectors)
-
-    def prune_rows(self, rows: _Rows, keep: Keep, of: tuple[int, ...], limit: int) -> int:
+    def rows(self, rows: _Rows, keep: Keep, of: tuple[int, ...], limit: int) -> int:
         if not keep or limit <= 0:
             return 0
         spared = min(keep.last or int(rows is _LOG), NO_LIMIT)
@@ -118,7 +113,7 @@ class _Pruning:
         ).get
         return counted
 
-    def _prune_vectors(self, keep: Keep, conversation: int, limit: int) -> int:
+    def vectors(self, keep: Keep, conversation: int, limit: int) -> int:
         """Delete the vectors of at most *limit* messages, or only count the messages.
 
         The age is compared in Python: message times have a UTC offset and do not sort as strings.

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from remanence.clock import Clock
-from remanence.stores.rows import state_from_row
+from remanence.stores.rows import NO_LIMIT, state_from_row
 from remanence.stores.sql import (
     api_keys,
     call_limits,
@@ -254,8 +254,8 @@ class SQLStore(ABC):
 
     prune = write_method(retention.prune)
     prune_usage = write_method(retention.prune_usage)
-    prunable = read_method(retention.prunable)
-    prunable_usage = read_method(retention.prunable_usage)
+    prunable = read_method(partial(retention.prune, limit=NO_LIMIT, only_count=True))
+    prunable_usage = read_method(partial(retention.prune_usage, limit=NO_LIMIT, only_count=True))
 
     record_usage = write_method(ledger.record)
     usage = read_method(ledger.totals)
