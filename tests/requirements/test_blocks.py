@@ -315,9 +315,9 @@ class Overtaken(BlockStore):
         super().__init__(directory)
         self._erase = erase
 
-    async def append_new(self, *blocks: Block) -> int:
+    async def append(self, *blocks: Block) -> int:
         await self._erase()
-        return await super().append_new(*blocks)
+        return await super().append(*blocks)
 
 
 @pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])

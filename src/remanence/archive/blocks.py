@@ -84,19 +84,18 @@ class BlockStore:
         return f"blocks in {str(self._directory)!r}"
 
     @in_thread
-    def append(self, *blocks: Block) -> None:
-        """Append blocks to their files; they are on disk when this returns."""
-        with _WRITING:
-            self._append(blocks)
+    def append(self, *blocks: Block) -> int:
+        """Append the blocks whose ids are not in their files yet, and return their number.
 
-    @in_thread
-    def append_new(self, *blocks: Block) -> int:
-        """Append the blocks whose ids are not in their files yet, and return their number."""
+        They are on disk when this returns.
+        """
         with _WRITING:
+            make_directory(self._directory)
             files = {file for block in blocks for file in self._files_of(block)}
             known = {block.id for file in files for block in _load(file).blocks}
             new = [block for block in blocks if block.id not in known]
-            self._append(new)
+            for block in new:
+                append_line(self._files_of(block)[0], _encode(block))
         return len(new)
 
     @in_thread
@@ -178,11 +177,6 @@ class BlockStore:
                 for file in files
                 if _remove_blocks(file, session_id, goes, is_erasure=True)
             )
-
-    def _append(self, blocks: Sequence[Block]) -> None:
-        make_directory(self._directory)
-        for block in blocks:
-            append_line(self._files_of(block)[0], _encode(block))
 
     def _files_of(self, block: Block) -> list[Path]:
         """Return the file that a block is appended to, and others that may contain it."""

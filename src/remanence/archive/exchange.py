@@ -34,7 +34,7 @@ async def export_segments(
 
     Segments that were erased from *source* meanwhile are removed again.
     """
-    exported = await store.append_new(*(block_of(ref.id, each, tier=tier) for each in segments))
+    exported = await store.append(*(block_of(ref.id, each, tier=tier) for each in segments))
     left = {segment.id for segment in await source.segments(ref, live=False)}
     erased = [segment.id for segment in segments if segment.id not in left]
     if erased and not left:  # the conversation was deleted
