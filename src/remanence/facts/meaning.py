@@ -1,12 +1,13 @@
 """Meaning of a fact, as merging compares it: its terms, numbers and names, and whose it is."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
 from remanence.facts.tags import HOME, SPEAKER
-from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
+from remanence.languages.vocabulary import Vocabulary, find_cue, vocabulary_of
 from remanence.observers.extractive.render import Word, has_digit, terms_of, words
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.types import Fact, FactDraft
@@ -61,7 +62,7 @@ def meaning_of(text: str, speaker: str = "") -> Meaning:
     said = list(words(text, vocabulary, opens=False))
     content = [word for word in said if word.key not in small]
     bag = _all_terms(content)
-    cue = next(iter(find_cues(text, "home")), None)
+    cue = find_cue(text, "home")
     person = _person(text, said, cue, vocabulary) if cue else None
     return Meaning(
         speaker=speaker.casefold(),
@@ -79,7 +80,7 @@ def meaning_of(text: str, speaker: str = "") -> Meaning:
 
 
 def _person(
-    text: str, said: Sequence[Word], cue: Cue, vocabulary: Vocabulary
+    text: str, said: Sequence[Word], cue: re.Match[str], vocabulary: Vocabulary
 ) -> frozenset[str] | None:
     """Return the terms that name who lives or moves, empty for the user; None if a thing does.
 
@@ -87,9 +88,9 @@ def _person(
     phrase, as in Japanese, the place is before it; in scripts without spaces words are not told
     apart: both are of the user.
     """
-    before = said[: sum(1 for _ in words(text[: cue.start], vocabulary, opens=False))]
+    before = said[: sum(1 for _ in words(text[: cue.start()], vocabulary, opens=False))]
     classes = _classes(said)[: len(before)]
-    is_place_before = not any(map(str.isalnum, text[cue.start + len(cue.phrase) :]))
+    is_place_before = not any(map(str.isalnum, text[cue.end() :]))
     if vocabulary.small or is_place_before or any("i" in found for found in classes):
         return frozenset()
     mine = max((at + 1 for at, found in enumerate(classes) if "my" in found), default=0)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
 
 _ALPHABETIC = ("en", "de", "es", "fr", "it", "nl", "pt", "tr", "vi")
 _SCRIPTS = {
@@ -78,14 +77,6 @@ def cue_phrases(use: str) -> frozenset[str]:
     )
 
 
-class Cue(NamedTuple):
-    """A cue phrase, as found in a text, and its use."""
-
-    use: str
-    phrase: str
-    start: int
-
-
 NO_VOCABULARY = Vocabulary(language="", cues={})
 
 
@@ -128,22 +119,17 @@ def vocabulary(language: str) -> Vocabulary:
     )
 
 
-def find_cues(text: str, *uses: str) -> tuple[Cue, ...]:
-    """Return the cue phrases of a text that have one of the uses, in order."""
-    plain = text.replace("’", "'").casefold()
-    found = _pattern(uses).finditer(plain)
-    return tuple(Cue(match.lastgroup or "", match[0], match.start()) for match in found)
+def find_cue(text: str, use: str) -> re.Match[str] | None:
+    """Return the first cue phrase of a text that has this use, as found in lower case."""
+    return _pattern(use).search(text.replace("’", "'").casefold())
 
 
 @cache
-def _pattern(uses: tuple[str, ...]) -> re.Pattern[str]:
-    groups = []
-    for use in uses:
-        phrases: dict[str, str] = {}
-        for language in LANGUAGES:
-            edges = ("", "") if language in _GLUED else (r"(?<!\w)", r"(?!\w)")
-            for phrase in vocabulary(language).cues.get(use, ()):
-                phrases[phrase.casefold()] = re.escape(phrase.casefold()).join(edges)
-        longest_first = sorted(phrases, key=len, reverse=True)
-        groups.append(f"(?P<{use}>{'|'.join(phrases[phrase] for phrase in longest_first)})")
-    return re.compile("|".join(groups))
+def _pattern(use: str) -> re.Pattern[str]:
+    phrases: dict[str, str] = {}
+    for language in LANGUAGES:
+        edges = ("", "") if language in _GLUED else (r"(?<!\w)", r"(?!\w)")
+        for phrase in vocabulary(language).cues.get(use, ()):
+            phrases[phrase.casefold()] = re.escape(phrase.casefold()).join(edges)
+    longest_first = sorted(phrases, key=len, reverse=True)
+    return re.compile("|".join(phrases[phrase] for phrase in longest_first))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
-from remanence.languages.vocabulary import find_cues
+from remanence.languages.vocabulary import find_cue
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
@@ -127,8 +127,8 @@ def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
 
 
 def _is_refusal(text: str) -> bool:
-    cues = find_cues(_NO_WORD.sub("", text), "refusal")
-    return bool(cues) and cues[0].start == 0
+    cue = find_cue(_NO_WORD.sub("", text), "refusal")
+    return cue is not None and cue.start() == 0
 
 
 def _compression(text: str) -> float:
