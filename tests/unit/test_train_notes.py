@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tools import notes_corpus
 
-from remanence.observers.learned.openings import line_of, opening_scorer
+from remanence.observers.learned.openings import FILE as OPENINGS, line_of
+from remanence.observers.learned.score import scorer as open_scorer
 from remanence.observers.learned.statements import statement_scorer
 from remanence.observers.learned.weights import load
 
@@ -55,7 +56,7 @@ def test_the_script_for_openings_computes_the_scores_that_the_package_gives(
 ) -> None:
     train_openings = import_module("tools.train_openings")
     found = train_openings.openings()[:40]
-    scorer = opening_scorer()
+    scorer = open_scorer(OPENINGS)
 
     expected = train_notes.predict(scorer.weights, train_openings.Data(found).inputs)
 

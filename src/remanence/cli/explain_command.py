@@ -9,7 +9,7 @@ from remanence.cli import output
 from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
-from remanence.observers.learned.openings import line_of, opening_scorer
+from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
 from remanence.observers.learned.statements import after_question, statement_scorer
 from remanence.observers.spoken import spoken_lines
@@ -35,7 +35,7 @@ def run(
     """Show which sentences of a transcript become notes, and why."""
     scorers = {
         head: each
-        for each in (scorer(), statement_scorer(), opening_scorer())
+        for each in (scorer(), statement_scorer(), scorer(OPENINGS))
         for head in each.weights.heads
     }
     if score is not None and score not in scorers:
@@ -48,7 +48,7 @@ def run(
     chosen, lines = scorers[score], [line for line, _ in spoken_lines(messages)]
     if chosen is not scorer():
         lines = [after_question(line) for line in lines if line.role == "user"]
-    if chosen is opening_scorer():
+    if chosen is scorer(OPENINGS):
         lines = [line_of(line.text) for line in lines if line.opening is None]
     explanations = [chosen.explain(line, head=score, limit=strongest) for line in lines]
     if as_json:

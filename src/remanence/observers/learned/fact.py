@@ -4,11 +4,10 @@ They say how much a new conversation should know it, whether it says several thi
 asks for something. No other line has a part in them.
 """
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.score import Scorer, Scores
-from remanence.observers.learned.weights import load
+from remanence.observers.learned.score import Scores, scorer
 
 FILE = "fact.bin"
 KNOW, SEVERAL, WISH = "know", "several", "wish"
@@ -16,14 +15,7 @@ KNOW, SEVERAL, WISH = "know", "several", "wish"
 the user asks for something that lasts or likes it."""
 
 
-@cache
-def fact_scorer() -> Scorer:
-    """The scorer of facts, with the weights that ship with the package."""
-    return Scorer(load(FILE))
-
-
 @lru_cache(maxsize=4_096)
 def fact_scores(text: str) -> Scores:
     """Return by how much each score of a fact is above its cutoff."""
-    scores = fact_scorer().score(Line(text, "user"))
-    return {head: fact_scorer().over(scores, head) for head in scores}
+    return scorer(FILE).above(Line(text, "user"))

@@ -1,17 +1,16 @@
 """Score of a sentence as a request to the memory to forget something."""
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import sqrt
 
 from remanence.observers.learned.features import Line, word_grams
-from remanence.observers.learned.score import Scorer
+from remanence.observers.learned.score import Scorer, scorer
 from remanence.observers.learned.statements import (
     STATED,
     after_question,
     statement_scorer,
     surroundings,
 )
-from remanence.observers.learned.weights import load
 
 FILE = "forgetting.bin"
 FORGETS = "forgets"
@@ -20,15 +19,9 @@ _ASKING, _STATING = 0.3, 0.25
 """Shares in that score from which, and in that of a statement below which a word asks to forget."""
 
 
-@cache
-def _scorer() -> Scorer:
-    return Scorer(load(FILE), surroundings)
-
-
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
-    scorer = _scorer()
-    return scorer.over(scorer.score(after_question(line)), FORGETS)
+    return scorer(FILE, surroundings).above(after_question(line))[FORGETS]
 
 
 @lru_cache(maxsize=4_096)
@@ -37,7 +30,7 @@ def asks_to_forget(word: str) -> bool:
 
     "Phone" does not: requests often name one, but so do statements.
     """
-    asks = _share(_scorer(), FORGETS, word) >= _ASKING
+    asks = _share(scorer(FILE, surroundings), FORGETS, word) >= _ASKING
     return asks and _share(statement_scorer(), STATED, word) < _STATING
 
 

@@ -5,11 +5,10 @@ a note.
 """
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.score import Scorer
-from remanence.observers.learned.weights import load
+from remanence.observers.learned.score import scorer
 
 FILE = "openings.bin"
 HANDOVER = "handover"
@@ -19,8 +18,7 @@ _HEAD = re.compile(r"[^:：]{1,100}(?::(?!\S)|：)")
 @lru_cache(maxsize=64)
 def hands_over(opening: str) -> bool:
     """Return whether what follows the first sentence of a user's message is somebody else's text."""
-    scorer = opening_scorer()
-    return scorer.over(scorer.score(line_of(opening)), HANDOVER) >= 0
+    return scorer(FILE).above(line_of(opening))[HANDOVER] >= 0
 
 
 def line_of(opening: str) -> Line:
@@ -32,9 +30,3 @@ def head_of(opening: str) -> str:
     """Return an opening up to its first colon, if it has one."""
     head = _HEAD.match(opening)
     return head[0] if head else opening
-
-
-@cache
-def opening_scorer() -> Scorer:
-    """The scorer of openings, with the weights that ship with the package."""
-    return Scorer(load(FILE))

@@ -47,7 +47,7 @@ class _Statement(NamedTuple):
 
 def score_of_end(earlier: str, later: str) -> float:
     """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
-    return score_of_groups(pair_features(earlier, later), FILE, ENDS)
+    return score_of_groups(pair_features(earlier, later), FILE)
 
 
 def may_end(earlier: str, later: str) -> bool:
@@ -58,16 +58,16 @@ def may_end(earlier: str, later: str) -> bool:
     return statement_scores(Line(later, "user"))[CHANGES] >= _SURE_CHANGE
 
 
-def score_of_groups(groups: Groups, file: str, head: str) -> float:
+def score_of_groups(groups: Groups, file: str) -> float:
     """Return how far a score of features is above its cutoff; minus infinity if there are none.
 
-    *file* names weights that ship with the package and have this *head* alone.
+    *file* names weights that ship with the package and have one head alone.
     """
     if not groups:
         return -inf
     weights, rows = load(file), _rows(file)
     total = sum(unpack(rows.total(group), 1)[0] / sqrt(len(group)) for group in groups)
-    return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[head]
+    return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[weights.heads[0]]
 
 
 def pair_features(earlier: str, later: str) -> Groups:

@@ -55,7 +55,7 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     said, own = _read(earlier), _read(words)
     if not _has_other_value(said, own) or _is_parallel(said, own):
         return -inf
-    return score_of_groups(revision_features(earlier, reply, words), FILE, REVISES)
+    return score_of_groups(revision_features(earlier, reply, words), FILE)
 
 
 def _has_other_value(said: _Text, own: _Text) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from remanence.observers.learned.features import UNSPACED, level, symbol_of, tag, word_grams
 from remanence.observers.learned.function_words import WORD, Classes
-from remanence.observers.learned.pairs import ENDS, Groups, score_of_groups
+from remanence.observers.learned.pairs import Groups, score_of_groups
 
 FILE = "saved.bin"
 _COLONS = (":", "：")
@@ -47,7 +47,7 @@ class _Change(NamedTuple):
 
 def score_of_saved(earlier: str, later: str) -> float:
     """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
-    return score_of_groups(saved_features(earlier, later), FILE, ENDS)
+    return score_of_groups(saved_features(earlier, later), FILE)
 
 
 def saved_features(earlier: str, later: str) -> Groups:

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import NamedTuple, TypeAlias
 
 from remanence.observers.learned.features import Line, features, word_grams
-from remanence.observers.learned.weights import PackedRows, Weights, load, unpack
+from remanence.observers.learned.weights import FILE, PackedRows, Weights, load, unpack
 
 Scores: TypeAlias = Mapping[str, float]
 
@@ -77,6 +77,11 @@ class Scorer:
         """Return by how much a score is above its cutoff; less than 0 if it is below."""
         return scores[head] - self.weights.cutoffs[head]
 
+    def above(self, line: Line) -> Scores:
+        """Return by how much each score of a line is above its cutoff."""
+        scores = self.score(line)
+        return {head: self.over(scores, head) for head in scores}
+
     def explain(self, line: Line, *, head: str, limit: int) -> Explanation:
         """Scores of a line with the *limit* strongest features of *head*.
 
@@ -125,6 +130,6 @@ class Scorer:
 
 
 @cache
-def scorer() -> Scorer:
-    """The scorer with the weights that ship with the package."""
-    return Scorer(load())
+def scorer(file: str = FILE, more: MoreFeatures = no_more) -> Scorer:
+    """The scorer with weights that ship with the package, by the name of their file."""
+    return Scorer(load(file), more)

@@ -4,12 +4,10 @@ It reads no other sentence of the message: `openings` says whose words those beh
 """
 
 from collections.abc import Iterator
-from functools import cache
 
 from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
 from remanence.observers.learned.function_words import WORD
-from remanence.observers.learned.score import Scorer, Scores
-from remanence.observers.learned.weights import load
+from remanence.observers.learned.score import Scorer, Scores, scorer
 
 FILE = "statements.bin"
 STATED, CHANGES, WISHES = "stated", "changes", "wishes"
@@ -31,10 +29,9 @@ def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
     )
 
 
-@cache
 def statement_scorer() -> Scorer:
     """The scorer of statements, with the weights that ship with the package."""
-    return Scorer(load(FILE), surroundings)
+    return scorer(FILE, surroundings)
 
 
 def statement_scores(line: Line) -> Scores:
@@ -42,9 +39,7 @@ def statement_scores(line: Line) -> Scores:
 
     It does not matter what the line follows, unless that is a question.
     """
-    scorer = statement_scorer()
-    scores = scorer.score(after_question(line))
-    return {head: scorer.over(scores, head) for head in scores}
+    return statement_scorer().above(after_question(line))
 
 
 def after_question(line: Line) -> Line:
