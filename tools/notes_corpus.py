@@ -4,12 +4,12 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from remanence.observers.learned.features import Line, Role, lines
+from remanence.observers.learned.features import Line, Role
 
 ROOT = Path(__file__).parents[1] / "data" / "notes"
 REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "business")
@@ -255,6 +255,19 @@ def lines_of(unit: Sequence[Sentence]) -> list[Line]:
             messages.append((SPEAKERS[sentence.speaker], []))
         messages[-1][1].append(sentence.text)
     return list(lines(messages))
+
+
+def lines(messages: Iterable[tuple[Role, Iterable[str]]]) -> Iterator[Line]:
+    """Yield the lines of a conversation, given the texts of each message in order.
+
+    The lines that a line refers to refer to no others.
+    """
+    last: Line | None = None
+    for role, texts in messages:
+        own = [Line(text, role) for text in texts]
+        for number, line in enumerate(own):
+            yield line._replace(reply_to=last, opening=own[0] if number else None)
+        last = own[-1] if own else last
 
 
 def check() -> int:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.notes_corpus import lines
 
-from remanence.observers.learned.features import Line, lines, word_grams
+from remanence.observers.learned.features import Line, word_grams
 from remanence.observers.learned.function_words import WORD, language_of, languages, parse
 from remanence.observers.learned.score import Scorer, Scores, scorer
 from remanence.observers.learned.weights import (

@@ -1,7 +1,7 @@
 """Features of a sentence: n-grams of its words, its grammar, its shape, and the message that it answers."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -44,19 +44,6 @@ class Features(NamedTuple):
     """Distinct words in lower case, whose n-grams `word_grams` gives."""
     grammar: tuple[str, ...]
     shape: tuple[str, ...]
-
-
-def lines(messages: Iterable[tuple[Role, Iterable[str]]]) -> Iterator[Line]:
-    """Yield the lines of a conversation, given the texts of each message in order.
-
-    The lines that a line refers to refer to no others.
-    """
-    last: Line | None = None
-    for role, texts in messages:
-        own = [Line(text, role) for text in texts]
-        for number, line in enumerate(own):
-            yield line._replace(reply_to=last, opening=own[0] if number else None)
-        last = own[-1] if own else last
 
 
 def features(line: Line) -> Features:
