@@ -3,8 +3,9 @@ from hypothesis import given, strategies as st
 from tests.builders import count_tokens
 
 from remanence.notes import render_notes, usual_priority
+from remanence.observers.llm.lines import LineNotes, line_text
 from remanence.observers.llm.order import MAX_TOPICS, arrange
-from remanence.observers.llm.trim import Limits, TrimResult, trim
+from remanence.observers.llm.task import Limits, trim
 from remanence.types import Note, Priority, Tag
 
 
@@ -22,17 +23,18 @@ def _note(text: str, tag: Tag = "Fact", priority: Priority | None = None, seq: i
     )
 
 
-def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0) -> TrimResult:
+def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0) -> LineNotes:
     limits = Limits(
         ordinary=limit, lasting=max(limit, lasting), critical=max(limit, lasting, critical)
     )
-    return trim(notes, limits, note_format="compact", count=count_tokens)
+    made = LineNotes(tuple(notes), ())
+    return trim(made, limits, note_format="compact", count=count_tokens)
 
 
 def test_notes_within_their_limit_stay_as_they_are() -> None:
     notes = [_note("b"), _note("a"), _note("b")]
 
-    assert _trim(notes, 100) == TrimResult(tuple(notes), ())
+    assert _trim(notes, 100) == LineNotes(tuple(notes), ())
 
 
 def test_preferences_decisions_and_open_points_outlive_facts_and_outcomes_full_of_values() -> None:
@@ -44,7 +46,7 @@ def test_preferences_decisions_and_open_points_outlive_facts_and_outcomes_full_o
         _note(f"found LH {n}54 at {n}31.50 EUR, see /tmp/f{n}.txt", "Outcome", "IMPORTANT")
         for n in range(10, 40)
     ]
-    kept = _trim([vegetarian, *values[:15], early, question, *values[15:], hotel], 120).kept
+    kept = _trim([vegetarian, *values[:15], early, question, *values[15:], hotel], 120).notes
 
     assert {vegetarian, early, question, hotel} < set(kept)
 
@@ -53,20 +55,20 @@ def test_an_important_line_outlives_a_background_line_of_its_kind() -> None:
     lines = [_note(f"saw bus M-{n}8 pass by the house", seq=n) for n in range(1, 30)]
     born = _note("Ana was born in Bern", "Fact", "IMPORTANT")
 
-    assert born in _trim([*lines, born], 40).kept
+    assert born in _trim([*lines, born], 40).notes
 
 
 def test_of_equals_the_line_with_exact_values_outlives_the_other() -> None:
     plain = [_note(f"talked about this and that, part {'x' * n}") for n in range(1, 20)]
     exact = _note("ticket is QF-7781, seat 12A, 231.50 EUR")
 
-    assert exact in _trim([*plain, exact], 30).kept
+    assert exact in _trim([*plain, exact], 30).notes
 
 
 def test_lasting_lines_may_exceed_the_limit_a_little_and_critical_ones_more() -> None:
     decisions = [_note(f"decision number {n} is to go on", "Decision", seq=n) for n in range(1, 21)]
     blocker = _note("blocked " * 20, "Issue", "CRITICAL")
-    kept = _trim([*decisions, blocker], 50, lasting=80, critical=400).kept
+    kept = _trim([*decisions, blocker], 50, lasting=80, critical=400).notes
 
     assert blocker in kept
     assert 60 < _size(kept) <= 80
@@ -76,7 +78,7 @@ def test_critical_lines_fill_no_more_than_their_own_limit() -> None:
     lines = [
         _note(f"decision number {n} is to go on", "Decision", "CRITICAL", n) for n in range(50)
     ]
-    kept = _trim(lines, 50, critical=120).kept
+    kept = _trim(lines, 50, critical=120).notes
 
     assert 100 < _size(kept) <= 120
 
@@ -84,10 +86,11 @@ def test_critical_lines_fill_no_more_than_their_own_limit() -> None:
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=40), st.integers(10, 200))
 def test_what_is_dropped_would_not_have_fitted(lengths: list[int], limit: int) -> None:
     notes = [_note(f"{n} {'word ' * length}", seq=n + 1) for n, length in enumerate(lengths)]
-    kept, dropped = _trim(notes, limit)
+    kept, lines, _ = _trim(notes, limit)
+    dropped = [note for note in notes if note not in kept]
 
-    assert sorted((*kept, *dropped), key=lambda note: note.first_seq) == notes
     assert list(kept) == [note for note in notes if note in kept]
+    assert [line.text for line in lines] == [line_text(note) for note in dropped]
     assert _size(kept) <= limit or len(kept) == 1
     for note in dropped:
         assert _size([*kept, note]) > limit

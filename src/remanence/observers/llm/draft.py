@@ -8,7 +8,7 @@ from remanence.observers.llm.lines import LineNotes, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.repair import repair
 from remanence.observers.llm.request import NOTHING, Answer, ask, check_answer, is_word
-from remanence.observers.llm.task import Task, fit, values_to_ask_for
+from remanence.observers.llm.task import Task
 from remanence.observers.llm.values import text_of, without_invented
 from remanence.protocols import Model
 from remanence.types import Draft, DroppedLine, Note
@@ -42,8 +42,8 @@ def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
     checked = _check(answer, task)
     wanted: list[Note] = []
     while True:
-        result = fit(task, checked, wanted)
-        values = values_to_ask_for(task, result.notes)
+        result = task.fit(checked, wanted)
+        values = task.values_to_ask_for(result.notes)
         more = [
             note
             for note in checked.notes

@@ -20,9 +20,8 @@ from remanence.observers.llm.prompt import (
     prompt,
 )
 from remanence.observers.llm.request import Question
-from remanence.observers.llm.task import Task
+from remanence.observers.llm.task import Limits, Task
 from remanence.observers.llm.transcript import Shown, transcript
-from remanence.observers.llm.trim import Limits
 from remanence.observers.llm.values import Piece
 from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import LivePrompt, ObserveRequest

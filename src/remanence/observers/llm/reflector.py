@@ -12,8 +12,7 @@ from remanence.observers.llm.lines import Origin, format_line, in_order
 from remanence.observers.llm.order import note_entries
 from remanence.observers.llm.prompt import REFLECT_VERSION, Entry, Section, fill_prompt, prompt
 from remanence.observers.llm.request import Question
-from remanence.observers.llm.task import Task
-from remanence.observers.llm.trim import Limits
+from remanence.observers.llm.task import Limits, Task
 from remanence.observers.llm.values import Piece
 from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import ReflectRequest

@@ -10,7 +10,7 @@ from remanence.observers.llm.lines import LineNotes, format_line, line_text, rea
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.prompt import Entry, Section, fill_prompt
 from remanence.observers.llm.request import SKIP, Answer, Question, ask_once, is_word
-from remanence.observers.llm.task import TOKENS_A_VALUE, Task, fit
+from remanence.observers.llm.task import TOKENS_A_VALUE, Task
 from remanence.observers.llm.values import passages, values_note, without_invented
 from remanence.observers.llm.writer import output_limit
 from remanence.protocols import Model
@@ -56,7 +56,7 @@ def _add_lines(
         return _add_values(task, LineNotes(made.notes, dropped), values)
     added = [replace(note, topic=None) for note in found]
     notes = arrange(tuple(dict.fromkeys([*made.notes, *added])), task.request.note_format)
-    return fit(task, LineNotes(notes, dropped), wanted=added)
+    return task.fit(LineNotes(notes, dropped), wanted=added)
 
 
 def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -> Question:
