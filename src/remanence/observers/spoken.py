@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from remanence.observers.extractive.handover import find_handover
-from remanence.observers.extractive.quoted_text import is_mostly_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import find_handover, is_mostly_inside, quoted_spans
 from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import scorer

@@ -1,9 +1,13 @@
-"""Where a text gives the words of somebody else: quoted, in a letter, or in a mail."""
+"""Where a text gives the words of somebody else: quoted, handed over, in a letter, or in a mail."""
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
+from remanence.observers.extractive.sentence_scores import is_filler
 from remanence.observers.extractive.sentences import Span
+from remanence.observers.learned.openings import hands_over
+from remanence.observers.learned.score import Scores
 
 _MIN_QUOTATION = 40
 """Characters of a quotation that may have a sentence; a shorter one is a name or a word."""
@@ -34,6 +38,8 @@ _FIELD = re.compile(rf"{_FIELD_NAME}\s")
 _NAME_WORDS = 3
 """Words of the name that signs a mail."""
 _MARKS_BEHIND = 2
+_MAX_SENTENCES = 4
+"""Sentences of a message that may hand over a text, of which all but the last are remarks."""
 
 
 def is_inside(span: Span, quoted: Iterable[Span]) -> bool:
@@ -69,6 +75,19 @@ def quoted_spans(text: str) -> Iterator[Span]:
         if is_salutation and text[: match.start()].strip():
             yield Span(match.end(), len(text))
             return
+
+
+def find_handover(sentences: Iterable[tuple[str, Scores]]) -> int | None:
+    """Return the number of the sentence of a user's message behind which another's words follow.
+
+    It is the first, or the next behind remarks such as "Hi!". None if the user goes on speaking.
+    """
+    for number, (text, scores) in enumerate(islice(sentences, _MAX_SENTENCES)):
+        if hands_over(text):
+            return number
+        if not is_filler(scores):
+            return None
+    return None
 
 
 def _is_signed(text: str) -> bool:

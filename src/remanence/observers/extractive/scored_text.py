@@ -11,9 +11,8 @@ from remanence.observers.extractive.dependence import (
     join_scores,
     may_join,
 )
-from remanence.observers.extractive.handover import find_handover
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
-from remanence.observers.extractive.quoted_text import is_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentences import ITEM, Span, sentences
