@@ -96,7 +96,7 @@ def _rules(answers: Sequence[Statement]) -> Iterator[Row]:
     taken = [
         any(
             own.over(own.score(line), "inst") >= 0
-            for line, _ in spoken_lines(_request(one).messages)
+            for line in spoken_lines(_request(one).messages)
             if line.role == "user"
         )
         for one in answers

@@ -45,7 +45,7 @@ def run(
     if score is None:
         _show_choice(explain(messages, ratio=ratio), as_json=as_json)
         return 0
-    chosen, lines = scorers[score], [line for line, _ in spoken_lines(messages)]
+    chosen, lines = scorers[score], list(spoken_lines(messages))
     if chosen is not scorer():
         lines = [after_question(line) for line in lines if line.role == "user"]
     if chosen is scorer(OPENINGS):

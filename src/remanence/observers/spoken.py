@@ -48,10 +48,10 @@ def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
             last = Line(own[-1].text, role) if own else last
 
 
-def spoken_lines(messages: Sequence[Message]) -> Iterator[tuple[Line, Message]]:
-    """Yield the sentences of messages and of their tool results, each with its message."""
+def spoken_lines(messages: Sequence[Message]) -> Iterator[Line]:
+    """Yield the sentences of messages and of their tool results."""
     for said in filter(None, spoken_texts(messages)):
-        yield from ((line, said.message) for line in said.lines)
+        yield from said.lines
 
 
 def _mark_handed_over(own: tuple[Line, ...]) -> tuple[Line, ...]:
