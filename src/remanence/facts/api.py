@@ -6,6 +6,7 @@ from datetime import MAXYEAR, MINYEAR, datetime
 from typing import get_args
 
 from remanence.arguments import (
+    bad_character,
     require_count,
     require_moment,
     require_one_of,
@@ -227,13 +228,8 @@ def _check_valid_from(moment: datetime | None) -> None:
 
 
 def _check_summary(summary: str) -> str:
-    try:
-        summary.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidMessage(
-            f"the fact has the lone surrogate {summary[error.start]!r} at position {error.start}: "
-            "decode the text with errors='replace' first"
-        ) from error
+    if problem := bad_character(summary.replace("\0", " ")):  # a NUL character is left out
+        raise InvalidMessage(f"the fact {problem}")
     text = " ".join(storable(summary).split())
     if not text:
         raise InvalidMessage("the fact is empty: pass the text to remember")
