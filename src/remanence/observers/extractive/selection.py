@@ -1,9 +1,11 @@
 """Selects candidates greedily: the most new content per token."""
 
 import heapq
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from remanence.notes import render_notes
@@ -180,7 +182,7 @@ def _fill(
 ) -> Generator[None, None, Selection]:
     """Return as many notes as fit, by bisection on the rendered size, then fill the remainder."""
     low, high, size = 0, len(order), 0
-    guess = _first_guess([costs[i] for i in order], request.target_tokens)
+    guess = bisect_right([*accumulate(costs[i] + _JOIN for i in order)], request.target_tokens)
     while low < high:
         take = min(high, max(low + 1, guess))
         tokens = yield from _size((yield from build(sorted(order[:take]))), request)
@@ -226,12 +228,3 @@ def _fit(
         else:
             left_out.add(index)
     return chosen
-
-
-def _first_guess(costs: Sequence[int], target: int) -> int:
-    total = 0
-    for number, cost in enumerate(costs):
-        total += cost + _JOIN
-        if total > target:
-            return number
-    return len(costs)
