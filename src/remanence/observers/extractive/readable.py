@@ -42,7 +42,13 @@ def readable_text(text: str) -> Generator[None, None, str]:
     if len(text) > _MAX_TEXT:
         half = _MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    text = yield from _without_runs(text)
+    # Long runs of spaces, blank lines or one mark would be costly for patterns that look ahead.
+    text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
+    yield
+    text = _SPACES.sub(" " * _MAX_SPACES, text)
+    yield
+    text = _BLANK_LINES.sub("\n\n\n", text)
+    yield
     text = replace_elements(text, _ASIDE, "\n")
     yield
     text = _FENCE.sub("\n", text)
@@ -68,20 +74,6 @@ def _mark_items(text: str) -> str:
         return ITEM * len(indents)
 
     return _ITEM.sub(marks, text)
-
-
-def _without_runs(text: str) -> Generator[None, None, str]:
-    """Return the text with long runs of spaces, blank lines or one mark shortened.
-
-    This bounds patterns that look ahead from each character of a run.
-    """
-    text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
-    yield
-    text = _SPACES.sub(" " * _MAX_SPACES, text)
-    yield
-    text = _BLANK_LINES.sub("\n\n\n", text)
-    yield
-    return text
 
 
 def _cells(row: re.Match[str]) -> str:

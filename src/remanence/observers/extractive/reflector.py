@@ -104,7 +104,11 @@ def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, No
     What was said again after something else was said of it is no repetition.
     """
     live: list[int] = []
-    superseded = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
+    superseded = [
+        (index, _statement(None, note.supersedes).terms)
+        for index, note in enumerate(made)
+        if note.supersedes
+    ]
     holders: dict[str, list[int]] = {}
     for index, own in enumerate(said):
         yield
@@ -120,10 +124,6 @@ def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, No
         for term in own.terms:
             holders.setdefault(term, []).append(index)
     return live
-
-
-def _old(note: Note) -> frozenset[str]:
-    return _statement(None, note.supersedes or "").terms
 
 
 def _sharing(bag: Iterable[str], holders: Mapping[str, list[int]]) -> Sequence[int]:
