@@ -10,6 +10,7 @@ from remanence.dates import iso_date
 from remanence.dates.local_time import is_other_day
 from remanence.notes import one_line, usual_priority
 from remanence.observers.extractive.passage import Passage
+from remanence.observers.extractive.selection import Build
 from remanence.types import Note
 
 _MAX_WORDS = 40
@@ -39,37 +40,32 @@ def _is_apart(before: datetime, at: datetime) -> bool:
     return pause > _GAP_SECONDS or (pause > _NIGHT_SECONDS and is_other_day(before, at))
 
 
-class Lines:
-    """Builds notes from chosen passages and caches them by group of passages."""
+def line_builder(found: Sequence[Passage], numbers: Sequence[int]) -> Build:
+    """Return what builds notes of passages, in order, and of a talk of people by speaker.
 
-    def __init__(self, found: Sequence[Passage], numbers: Sequence[int]) -> None:
-        self._found = found
-        self._numbers = numbers
-        self._made: dict[tuple[int, ...], list[Note]] = {}
+    A note holds one day, which its "today" is. Notes are cached by group of passages.
+    """
+    made: dict[tuple[int, ...], list[Note]] = {}
 
-    def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
-        """Return notes of the passages with these indices, in order; a talk of people by speaker.
-
-        A note holds one day, which its "today" is. Yields in between.
-        """
+    def build(chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
         groups: dict[tuple[int, date | None, str, int], list[int]] = {}
         turn, speaker, last = 0, "", -1
         for index in chosen:
-            p, stretch = self._found[index], self._numbers[index]
-            left_out = self._found[last + 1 : index]
-            if p.speaker != speaker or any(q.is_question for q in left_out):
+            p, stretch = found[index], numbers[index]
+            if p.speaker != speaker or any(q.is_question for q in found[last + 1 : index]):
                 turn += 1  # an answer does not join what was said before its question
             speaker, last = p.speaker, index
             at = 0 if p.is_of_people else turn
             day = p.at.date() if p.at else None
             groups.setdefault((stretch, day, p.speaker, at), []).append(index)
         notes: list[Note] = []
-        for group in groups.values():
-            made = tuple(group)
-            if made not in self._made:
-                self._made[made] = yield from _lines([self._found[index] for index in group])
-            notes.extend(self._made[made])
+        for group in map(tuple, groups.values()):
+            if group not in made:
+                made[group] = yield from _lines([found[index] for index in group])
+            notes.extend(made[group])
         return tuple(notes)
+
+    return build
 
 
 def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from remanence.observers.extractive.corrections import corrections_of
 from remanence.observers.extractive.features import weigh
 from remanence.observers.extractive.filtering import drop_uninformative
-from remanence.observers.extractive.note_lines import Lines, stretches
+from remanence.observers.extractive.note_lines import line_builder, stretches
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.passages import passages
 from remanence.observers.extractive.selection import Candidate, Selection, select
@@ -58,5 +58,5 @@ def choose(request: ObserveRequest) -> Generator[None, None, Choice]:
     yield
     corrections = yield from corrections_of(found)
     candidates = yield from weigh(found, numbers, corrections)
-    selection = yield from select(candidates, request, Lines(found, numbers).notes)
+    selection = yield from select(candidates, request, line_builder(found, numbers))
     return Choice(clauses, found, candidates, selection)
