@@ -55,7 +55,7 @@ def may_end(earlier: str, later: str) -> bool:
     one, other = _statement(earlier), _statement(later)
     if len(one.grams & other.grams) >= _MOST * len(one.grams):
         return True
-    return statement_scores(Line(later, "user"))[CHANGES] >= _SURE_CHANGE
+    return _change_score(later) >= _SURE_CHANGE
 
 
 def score_of_groups(groups: Groups, file: str) -> float:
@@ -165,7 +165,7 @@ def _classes(one: _Statement, other: _Statement) -> Iterator[str]:
 
 def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
     """The score that the later statement says a change, in steps, alone and with a common word."""
-    change = statement_scores(Line(later, "user"))[CHANGES]
+    change = _change_score(later)
     names_it = any(len(word) >= _STEM for word in one.content & other.content)
     return (
         f"change {level(change, -1.5, -1, -0.5, 0, 0.5, 1, 1.5)}",
@@ -174,9 +174,15 @@ def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4_096)
+def _change_score(text: str) -> float:
+    """Return by how much the score that a statement says a change is above its cutoff."""
+    return statement_scores(Line(text, "user"))[CHANGES]
+
+
+@lru_cache(maxsize=4_096)
 def _scores(text: str) -> tuple[str, ...]:
     """The scores of a statement, in steps."""
     line = Line(text, "user")
     own, scores = scorer(), scorer().score(line)
-    over = {CHANGES: statement_scores(line)[CHANGES]} | {h: own.over(scores, h) for h in _HEADS}
+    over = {CHANGES: _change_score(text)} | {h: own.over(scores, h) for h in _HEADS}
     return tuple(f"{head} {level(above, -2, -1, 0, 1)}" for head, above in over.items())
