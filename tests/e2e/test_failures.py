@@ -10,6 +10,7 @@ import pytest
 from remanence import Memory, Message, Note, Policy
 from remanence.conversation import Conversation
 from remanence.errors import ModelError
+from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.observers import ObserveAnswer, ReflectAnswer
 from remanence.types import Draft, MemoryState
@@ -246,3 +247,24 @@ async def test_nothing_worth_noting_is_no_failure_and_is_named_in_the_context() 
     assert state.failures == 0
     assert state.active_seq > 0
     assert [gap.reason for gap in context.omitted] == ["nothing_noted"]
+
+
+class CarelessObserver:
+    """An observer of the application that returns nothing for want of notes."""
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        return None  # type: ignore[return-value]  # what a careless observer does
+
+
+async def test_an_observer_that_returns_no_draft_is_told_what_to_return() -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=CarelessObserver(), clock=FixedClock()
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(WORDS))
+        state = await chat.flush(everything=True)
+
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason == "no_draft"
+    assert "CarelessObserver returned a NoneType: return a Draft" in state.observe_failure.message
+    assert state.observed_seq == 0

@@ -45,7 +45,7 @@ async def observe(
 ) -> tuple[ObserveRequest, Draft]:
     """Return the request after the hooks, and the resulting draft."""
     request = await prepare(request, hooks)
-    draft = await observer.observe(request) if request.messages else NOTHING
+    draft = _draft(observer, await observer.observe(request)) if request.messages else NOTHING
     return request, await _call(hooks, "after_observe", draft, request)
 
 
@@ -61,8 +61,19 @@ async def reflect(
 ) -> tuple[ReflectRequest, Draft]:
     """Return the request after the hooks, and the resulting draft."""
     request = await _call(hooks, "before_reflect", request)
-    draft = await reflector.reflect(request)
+    draft = _draft(reflector, await reflector.reflect(request))
     return request, await _call(hooks, "after_reflect", draft, request)
+
+
+def _draft(maker: Observer | Reflector, draft: object) -> Draft:
+    """Return what an observer or reflector, which may be the application's own, has returned."""
+    if not isinstance(draft, Draft):
+        raise ObservationRejected(
+            "no_draft",
+            f"{type(maker).__name__} returned a {type(draft).__name__}: return a Draft, with "
+            "nothing=True if nothing is worth a note",
+        )
+    return draft
 
 
 async def _call(hooks: Hooks, name: str, value: T, *before: object) -> T:
