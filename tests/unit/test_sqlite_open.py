@@ -15,6 +15,7 @@ from remanence.clock import SystemClock
 from remanence.errors import NewerSchema, NotADatabase, RemanenceError, StoreUnavailable
 from remanence.stores import open_store
 from remanence.stores.sqlite.connection import Database
+from remanence.testing import FixedClock
 from remanence.types import ConversationRef, Message
 
 REF = ConversationRef("default", "chat")
@@ -315,6 +316,7 @@ FORGET_TO_CLOSE = """
 import asyncio, sys
 from remanence.stores import open_store
 from remanence.stores.sqlite.connection import Database
+from remanence.testing import FixedClock
 from remanence.types import ConversationRef, Message
 
 async def main():
@@ -426,3 +428,23 @@ async def test_a_new_database_is_for_its_owner_alone(tmp_path: Path) -> None:
 
     assert found == dict.fromkeys(found, "0o600")
     assert "memory.db-wal" in found
+
+
+async def test_databases_in_memory_have_the_tables_of_a_file_and_share_no_row(
+    tmp_path: Path,
+) -> None:
+    clock, schema = (
+        FixedClock(),
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2",
+    )
+    databases = [Database(path=str(path)) for path in (":memory:", ":memory:", tmp_path / "a.db")]
+    first, second, file = (database.open_writer(clock) for database in databases)
+    first.execute("DELETE FROM schema_migrations")
+
+    steps = [one.execute("SELECT * FROM schema_migrations").fetchall() for one in (second, file)]
+    schemas = [one.execute(schema).fetchall() for one in (second, file)]
+    for connection in (first, second, file):
+        connection.close()
+
+    assert steps[0] == steps[1] != []
+    assert schemas[0] == schemas[1]
