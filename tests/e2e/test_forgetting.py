@@ -1,6 +1,8 @@
 """Forgetting: the text is gone from the memory and from the bytes of its files."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.server.conftest import memory_on
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
 from remanence.engine.forgetting import Forgetting
@@ -42,6 +45,15 @@ def filler(number: int) -> Message:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
+
+
+@asynccontextmanager
+async def impatient(path: Path) -> AsyncIterator[Memory]:
+    """Yield a memory that waits 0.1 s, not 5 s, for others that hold its file."""
+    store = await open_store(f"sqlite:///{path}", pragmas={"busy_timeout": 100})
+    async with memory_on(store, FixedClock()) as memory:
+        yield memory
+    await store.close()
 
 
 async def test_no_byte_of_a_deleted_conversation_is_left_when_delete_returns(path: Path) -> None:
@@ -150,7 +162,7 @@ async def test_messages_of_a_conversation_that_was_begun_anew_are_left_alone(pat
 
 @pytest.mark.parametrize("what", ["a fact", "a conversation"])
 async def test_forgetting_again_erases_what_another_reader_had_kept(path: Path, what: str) -> None:
-    async with Memory.open(f"sqlite:///{path}") as memory:
+    async with impatient(path) as memory:
         chat = memory.conversation("a", user="ana")
         if what == "a fact":
             fact = await memory.facts.save(SECRET, user="ana")
@@ -688,7 +700,7 @@ async def test_an_erasure_of_a_user_says_if_anything_was_found(path: Path) -> No
 async def test_an_erasure_that_failed_in_its_last_step_has_its_whole_receipt_when_it_is_repeated(
     path: Path,
 ) -> None:
-    async with Memory.open(f"sqlite:///{path}") as memory:
+    async with impatient(path) as memory:
         await memory.facts.save("Ana lives in Lisbon.", user="ana")
         chats = [memory.conversation(name, user="ana") for name in ("one", "two")]
         messages = [(await chat.append(Message.user(SECRET)))[0] for chat in chats]

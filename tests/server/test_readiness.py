@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import httpx2
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import POLICY, Client, memory_on, served
 
 from remanence import Memory, Message, Settings
 from remanence.engine.readiness import find_unready
@@ -134,8 +134,9 @@ async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_fr
     tmp_path: Path, clock: FixedClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "memory.db"
+    store = await open_store(f"sqlite:///{path}", clock=clock, pragmas={"busy_timeout": 100})
     async with (
-        Memory.open(f"sqlite:///{path}", clock=clock) as memory,
+        memory_on(store, clock) as memory,
         served(create_app(memory)) as client,
     ):
         rival = apsw.Connection(str(path))
@@ -147,6 +148,7 @@ async def test_a_file_that_another_process_has_locked_is_a_reason_until_it_is_fr
         rival.close()
         free = await client.get("/readyz")
         conversations = await memory.conversations()
+    await store.close()
 
     assert (locked.status_code, codes(locked)) == (503, ["store"])
     assert "another process has locked the database" in locked.text
