@@ -1,11 +1,12 @@
 """What holds for every test: no network, no task left behind, the same Hypothesis examples."""
 
 import asyncio
+import gc
 import ipaddress
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from datetime import datetime
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -23,6 +24,18 @@ settings.register_profile("default", derandomize=True, deadline=None, print_blob
 settings.register_profile("long", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from looking again and again at modules and collected tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 HOST_FIRST_EVENTS = {"socket.getaddrinfo"}
 ADDRESS_SECOND_EVENTS = {"socket.connect", "socket.sendmsg", "socket.sendto"}
