@@ -11,6 +11,10 @@ FIRST_SEED ?= 0
 # The tests wait for a part of their time; each worker more has to collect all of them.
 WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 3)
 
+# The everyday tests write to memory where it has room: on a disk each commit waits, as in `make crash`.
+SHM := $(shell [ "$$(df -k /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 4000000 ] 2>/dev/null && echo /dev/shm)
+test test-postgres coverage: export TMPDIR := $(or $(TMPDIR),$(SHM),/tmp)
+
 VENV := .venv
 BIN := $(VENV)/bin
 CORE_STAMP := $(VENV)/.core-installed
