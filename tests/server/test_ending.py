@@ -20,7 +20,6 @@ from tests.wire.servers import Held, ModelServer
 from remanence import Memory
 from remanence.server.app import create_app
 
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 CHAT = "/v1/conversations/trip/chat"
 QUESTION = "My flight to Lisbon is LH 454 on the fifth of May at nine, and I take the early bus."
 OBSERVED_EARLY = {
@@ -30,7 +29,8 @@ OBSERVED_EARLY = {
     "REMANENCE_POLICY__KEEP_LAST": "1",
 }
 
-# Each test starts a process that loads the clients of providers.
+# Each test starts a process that loads the clients of providers. Both signals set the same event;
+# each of them ends some of the processes.
 pytestmark = pytest.mark.timeout(60)
 
 
@@ -75,9 +75,8 @@ async def ask(running: Service) -> None:
     assert response.status_code == 200
 
 
-@SIGNALS
 async def test_a_step_in_progress_is_finished_after_the_last_request_was_taken(
-    tmp_path: Path, answering: ModelServer, noting: ModelServer, number: int
+    tmp_path: Path, answering: ModelServer, noting: ModelServer
 ) -> None:
     step = Held(Reply("[2026-05-05] IMPORTANT user: flies to Lisbon with LH 454"))
     noting.script(step)
@@ -86,7 +85,7 @@ async def test_a_step_in_progress_is_finished_after_the_last_request_was_taken(
     async with service(tmp_path, "--model", model, **variables) as running, asyncio.timeout(50):
         await ask(running)
         await step.reached.wait()
-        running.process.send_signal(number)
+        running.process.send_signal(signal.SIGTERM)
         await until_refused(running)
         still_running = running.process.returncode is None
         step.gate.set()
@@ -121,9 +120,8 @@ async def test_a_step_that_takes_longer_is_ended_and_its_call_recorded(
     assert [outcome for outcome, _ in calls(tmp_path, "observe")] == ["cancelled"]
 
 
-@SIGNALS
 async def test_an_open_stream_ends_with_an_event_and_keeps_what_was_said(
-    tmp_path: Path, answering: ModelServer, number: int
+    tmp_path: Path, answering: ModelServer
 ) -> None:
     answering.script(Held(Reply("Gate B42 is open.")))
     model = f"anthropic:mine@{answering.url}"
@@ -132,7 +130,7 @@ async def test_an_open_stream_ends_with_an_event_and_keeps_what_was_said(
         async with running.http.stream("POST", CHAT, json=body) as response:
             lines = response.aiter_lines()
             first = await anext(lines)
-            running.process.send_signal(number)
+            running.process.send_signal(signal.SIGINT)
             rest = [line async for line in lines if line]
         code = await running.process.wait()
 
@@ -191,9 +189,8 @@ async def test_a_proxied_request_ends_with_an_error_that_its_client_reads(
         assert error.status_code == 503
 
 
-@SIGNALS
 async def test_a_proxied_stream_is_ended_before_the_process(
-    tmp_path: Path, answering: ModelServer, number: int
+    tmp_path: Path, answering: ModelServer
 ) -> None:
     held = Held(Reply("Gate B42 is open."))
     answering.script(held)
@@ -203,7 +200,7 @@ async def test_a_proxied_stream_is_ended_before_the_process(
         async with running.http.stream("POST", path, json=body) as response:
             lines = response.aiter_lines()
             await anext(lines)
-            running.process.send_signal(number)
+            running.process.send_signal(signal.SIGTERM)
             rest = [line async for line in lines if line]
         code = await running.process.wait()
 
