@@ -5,11 +5,7 @@ from math import inf
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.observers.learned import pairs
-from remanence.observers.learned.features import Line
-from remanence.observers.learned.pairs import may_end, pair_features, score_of_end
-from remanence.observers.learned.score import Scores
-from remanence.observers.learned.statements import statement_scores
+from remanence.observers.learned.pairs import pair_features, score_of_end
 
 
 @pytest.mark.parametrize(
@@ -45,22 +41,3 @@ def test_words_of_content_are_no_features() -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_two_texts_have_a_score(earlier: str, later: str) -> None:
     assert score_of_end(earlier, later) < inf
-
-
-def test_what_only_the_later_statement_says_is_scored_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scored = []
-
-    def counted(line: Line) -> Scores:
-        scored.append(line.text)
-        return statement_scores(line)
-
-    monkeypatch.setattr(pairs, "statement_scores", counted)
-    later = "The rehearsal of the quince choir is on Thursdays now."
-    for week in range(50):
-        earlier = f"In week {week} the quince choir sang in the old chapel."
-        may_end(earlier, later)
-        score_of_end(earlier, later)
-
-    assert scored == [later]
