@@ -486,6 +486,38 @@ async def test_a_request_that_the_provider_refused_is_on_the_tape_once_when_it_i
     assert await tapes(memory) == {"trip": ["user: Which pier?", "assistant: Pier 3."]}
 
 
+@pytest.mark.parametrize("newest", [3, 4, 5])
+async def test_a_named_conversation_stays_on_one_tape_however_few_short_messages_are_sent(
+    proxy: Client, upstream: ModelServer, memory: Memory, newest: int
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(100, 115):
+        history.append(user(f"Which pier? {number}."))
+        upstream.script(Reply(f"Pier {number}."))
+        response = await ask(proxy, CHAT, history[-newest:])
+        history.append(assistant(f"Pier {number}."))
+
+        assert response.headers["x-remanence-memory"] == "on"
+    assert [len(tape) for tape in (await tapes(memory)).values()] == [len(history)]
+
+
+async def test_an_answer_shows_which_tape_a_history_without_its_beginning_continues(
+    memory: Memory, upstream: ModelServer
+) -> None:
+    """Whichever process gets it, as no other conversation has such a long answer."""
+    answer = (
+        "It leaves from the third pier on the left, beside the old lighthouse, each day at nine."
+    )
+    asked = [user("Hi."), assistant("Hello!"), user("Which boat?")]
+    upstream.script(Reply(answer), Reply("At noon."))
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        await ask(proxy, CHAT, asked)
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        await ask(proxy, CHAT, [asked[-1], assistant(answer), user("And back?")])
+
+    assert [len(tape) for tape in (await tapes(memory)).values()] == [6]
+
+
 async def test_a_history_with_words_that_a_tape_ends_with_does_not_continue_it(
     memory: Memory, upstream: ModelServer
 ) -> None:

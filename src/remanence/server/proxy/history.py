@@ -5,6 +5,7 @@ that it is stored once, and an edited history never continues the tape of the or
 """
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,13 +35,17 @@ _OVERLAP_MESSAGES: Final = 6
 _OVERLAP_TEXT: Final = 80
 _OVERLAP_CALL: Final = 8
 """Evidence that a history with another beginning belongs to a tape. At least two messages must
-overlap, and reach one of these: number of messages, characters of the user, length of a call's id.
+overlap, and reach one of these: number of messages, characters of texts, length of a call's id.
 
 Less is not enough: many conversations share a greeting and its answer.
 """
 
+_SLIDING_TEXT: Final = 24
+"""Characters of unchanged texts that are enough if the client sends its newest messages only."""
+
 _PAGE: Final = 50
 _MAX_PLACES: Final = 10_000
+_MAX_NAMES: Final = 10_000
 _LOCKS: Final = 256
 
 
@@ -65,12 +70,16 @@ class Stored:
 
 
 class _History(NamedTuple):
-    """A client's history with the ids of its messages; with *question*, that history and its answer."""
+    """A client's history with the ids of its messages; with *question*, that history and its answer.
+
+    A history *slides* that is about as long as the conversation's previous one.
+    """
 
     name: Name
     messages: Sequence[Message]
     ids: Sequence[str]
     question: Stored | None
+    slides: bool
 
 
 class _Tape(NamedTuple):
@@ -128,6 +137,7 @@ class Histories:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._places: Recent[tuple[Name, str], Stored] = Recent(_MAX_PLACES)
+        self._lengths: Recent[Name, int] = Recent(_MAX_NAMES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -150,7 +160,8 @@ class Histories:
             UnknownHistory: the history continues no tape, and *branch* does not allow a new one.
             RemanenceError: a message cannot be stored, or the store failed.
         """
-        history = _History(name, messages, list(chain(messages)), question)
+        slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
+        history = _History(name, messages, list(chain(messages)), question, slides)
         async with self._locks[hash(name) % _LOCKS]:
             while True:
                 if question is not None:  # its answer may go to a branch
@@ -191,6 +202,8 @@ class Histories:
         for one in (before, stored):
             if one.length:
                 self._places[history.name, history.ids[one.length - 1]] = one
+        if history.question is None:
+            self._lengths[history.name] = len(messages)
         return stored
 
     async def _match(self, history: _History, *, branch: bool) -> _Match:
@@ -255,7 +268,7 @@ async def _find_longest(
     longest = max(found, key=lambda match: match.rank, default=None)
     if longest and longest.is_enough(messages):
         return longest
-    return await _find_overlap(tapes, messages, longest) or longest
+    return await _find_overlap(tapes, history, longest) or longest
 
 
 async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:
@@ -292,7 +305,7 @@ async def _read_end(branch: Branch) -> _Tape:
 
 
 async def _find_overlap(
-    tapes: Sequence[_Tape], messages: Sequence[Message], longest: _Match | None
+    tapes: Sequence[_Tape], history: _History, longest: _Match | None
 ) -> _Match | None:
     """Match a history that overlaps the end of a tape, if that is better than the *longest* match.
 
@@ -300,10 +313,10 @@ async def _find_overlap(
     keeps changing them, and no more branches are opened.
     """
     found: list[tuple[_Match, bool]] = []
-    for match in filter(None, (_overlap(tape, messages) for tape in tapes)):
+    for match in filter(None, (_overlap(tape, history) for tape in tapes)):
         if longest and (match.length, -match.changed) <= (longest.length, -longest.changed):
             continue
-        tape, begin = match.tape, messages[: match.length]
+        tape, begin = match.tape, history.messages[: match.length]
         stored = join(await tape.conversation.messages())
         if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
             lacking = _not_on_tape(stored, begin)
@@ -318,13 +331,15 @@ async def _find_overlap(
     return None
 
 
-def _overlap(tape: _Tape, messages: Sequence[Message]) -> _Match | None:
+def _overlap(tape: _Tape, history: _History) -> _Match | None:
     """Match the history up to where the tape ends by the messages there."""
+    messages = history.messages
     for length in range(len(messages), 1, -1):
         first = max(0, length - len(tape.end))
         pairs = list(zip(tape.end[first - length :], messages[first:length], strict=True))
-        known = [new for old, new in pairs if old.kind != "forgotten"]
-        if len(known) < 2 or not _is_evident(known) or not all(is_same(*pair) for pair in pairs):
+        if not all(is_same(*pair) for pair in pairs) or not _is_evident(
+            pairs, slides=history.slides
+        ):
             continue
         is_older = length == len(messages) - 1  # if more follow, its own tape is longer
         may_be_edit = _may_be_edit(tape.end[-1], is_older=is_older)
@@ -335,14 +350,17 @@ def _overlap(tape: _Tape, messages: Sequence[Message]) -> _Match | None:
     return None
 
 
-def _is_evident(known: Sequence[Message]) -> bool:
-    """Return whether overlapping messages are unlikely to occur in two conversations."""
-    calls = [call.id for message in known for call in message.tool_calls]
-    results = [result.call_id for message in known for result in message.tool_results]
-    texts = {message.text for message in known if message.role == "user"}
-    return (
+def _is_evident(pairs: Sequence[tuple[Message, Message]], *, slides: bool) -> bool:
+    """Return whether overlapping messages, stored and resent, are unlikely in two conversations."""
+    known = [(old, new) for old, new in pairs if old.kind != "forgotten"]
+    calls = [call.id for _, new in known for call in new.tool_calls]
+    results = [result.call_id for _, new in known for result in new.tool_results]
+    unchanged = {new.text for old, new in known if is_equal(old, new)}
+    texts = unchanged | {new.text for _, new in known if new.role == "user"}
+    return len(known) > 1 and (
         len(known) >= _OVERLAP_MESSAGES
         or sum(map(len, texts)) >= _OVERLAP_TEXT
+        or (slides and sum(map(len, unchanged)) >= _SLIDING_TEXT)
         or any(len(id_) >= _OVERLAP_CALL for id_ in (*calls, *results))
     )
 
