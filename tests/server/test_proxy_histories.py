@@ -518,6 +518,42 @@ async def test_an_answer_shows_which_tape_a_history_without_its_beginning_contin
     assert [len(tape) for tape in (await tapes(memory)).values()] == [6]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_another_first_text_after_a_failed_request_has_memory(
+    proxy: Client, upstream: ModelServer, status: int
+) -> None:
+    upstream.script(Fail(status), Reply("Pier 3."))
+    await ask(proxy, CHAT, [user("Which peer?")])
+    response = await ask(proxy, CHAT, [user("Which pier is it?")])
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+
+
+async def test_a_request_for_a_title_after_a_failed_request_that_was_sent_again_has_no_memory(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Fail(429), Reply("Pier 3."), Reply("Piers"))
+    for _ in range(2):
+        await ask(proxy, CHAT, [user("Which pier?")])
+    body = {"model": "m", "messages": [user("Write a title for: Which pier?")]}
+    response = await proxy.http.post(CHAT, json=body, headers=NAMED)
+
+    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert await tapes(memory) == {"trip": ["user: Which pier?", "assistant: Pier 3."]}
+
+
+async def test_an_edited_first_text_has_memory_once_it_has_an_answer(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Reply("At nine."), Reply("Pier 3."), Reply("At noon."))
+    await ask(proxy, CHAT, [user("When?")])
+    edited = [user("Which pier?"), assistant("Pier 3."), user("And when?")]
+    await proxy.http.post(CHAT, json={"model": "m", "messages": edited[:1]}, headers=NAMED)
+    response = await ask(proxy, CHAT, edited)
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+
+
 async def test_a_history_with_words_that_a_tape_ends_with_does_not_continue_it(
     memory: Memory, upstream: ModelServer
 ) -> None:

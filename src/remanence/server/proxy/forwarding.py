@@ -129,6 +129,8 @@ class Forwarder:
             content=prepared.content,
         )
         response = await run_while_connected(request.receive, self._send(client, sent, prepared))
+        if prepared.turn and (response is None or response.status_code != 200):
+            self._requests.leave_unanswered(prepared.turn)
         return Response(status_code=_LEFT) if response is None else response
 
     def refuse(self, message: str) -> Response:

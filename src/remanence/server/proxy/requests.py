@@ -33,13 +33,16 @@ MEMORY_SECONDS: Final = 30.0
 
 _NOTES: Final = ("facts", "heading", "reflection", "own_facts", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
-"""Requests beside a conversation, such as for its title, have at most so many messages, and no tools."""
+"""Requests beside a conversation, such as for its title, have at most so many messages, no answer
+among them, and no tools.
+"""
 
 _OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SIDE_TOKENS: Final = 16
 """Requests for at most so many tokens only probe a key or a model."""
 
 _MAX_VOLATILE: Final = 10_000
+_MAX_UNANSWERED: Final = 10_000
 
 _USER_DIGITS: Final = 16
 
@@ -87,6 +90,7 @@ class Requests:
         self._histories = Histories(memory)
         self._items = Items(memory)
         self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
+        self._unanswered: Recent[Name, None] = Recent(_MAX_UNANSWERED)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -133,6 +137,11 @@ class Requests:
         self._warned[kind] = now
         return True
 
+    def leave_unanswered(self, turn: Turn) -> None:
+        """Let a conversation begin with another text if its first turn got no answer."""
+        if not _has_answer(turn.messages):
+            self._unanswered[turn.name] = None
+
     async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
 
@@ -172,8 +181,13 @@ class Requests:
                 raise UnknownHistory(f"{field}={most} leaves no room for an answer, as in a probe")
         if is_compaction(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
-        is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
+        is_side = (
+            len(messages) <= _SIDE_MESSAGES
+            and not (body.get("tools") or _has_answer(messages))
+            and name not in self._unanswered
+        )
         stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
+        self._unanswered.pop(name, None)
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
         newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
@@ -259,6 +273,10 @@ class Requests:
     def _volatile_of(self, stored: Stored) -> tuple[int, str]:
         """Return the seq of the last message of a tape with a volatile text, and the text."""
         return self._volatile.get((stored.conversation.ref.tenant, stored.version), (0, ""))
+
+
+def _has_answer(messages: Sequence[Message]) -> bool:
+    return any(message.role == "assistant" for message in messages)
 
 
 def _is_user_text(message: Message) -> bool:
