@@ -5,8 +5,10 @@ import json
 import os
 import re
 import stat
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from remanence import Memory, Message, Settings, blocking
@@ -155,6 +157,42 @@ async def test_a_copy_that_cannot_be_written_names_the_copy(tmp_path: Path) -> N
     async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
         with pytest.raises(StoreUnavailable, match=f"^'{target}' cannot be opened: "):
             await memory.backup(target)
+
+
+@pytest.mark.parametrize("version", ["earlier", "later"])
+def test_a_database_of_another_version_is_copied_as_it_is(tmp_path: Path, version: str) -> None:
+    path, copy = tmp_path / "memory.db", tmp_path / "copy.db"
+    with blocking.Memory.open(f"sqlite:///{path}") as memory:
+        memory.conversation("chat", user="ana").append(Message.user("Hello."))
+    applied = "SELECT number, name FROM schema_migrations ORDER BY number"
+    with closing(apsw.Connection(str(path))) as connection:
+        if version == "earlier":
+            connection.execute("DELETE FROM schema_migrations WHERE number > 1")
+        else:
+            connection.execute("INSERT INTO schema_migrations VALUES (999, 'later', 0, '9.9')")
+        known = connection.execute(applied).fetchall()
+
+    assert main(["backup", str(copy), "--db", f"sqlite:///{path}"]) == 0
+    for file in (path, copy):
+        with closing(apsw.Connection(str(file))) as connection:
+            assert connection.execute(applied).fetchall() == known
+            assert connection.execute("SELECT count(*) FROM messages").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"SQLite format 3", b"x" * 200])
+def test_a_file_that_is_not_a_database_of_remanence_is_not_copied(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """Without content, there is a database of another application."""
+    path, copy = tmp_path / "memory.db", tmp_path / "copy.db"
+    if content is None:
+        with closing(apsw.Connection(str(path))) as connection:
+            connection.execute("CREATE TABLE songs (title)")
+    else:
+        path.write_bytes(content)
+
+    assert main(["backup", str(copy), "--db", f"sqlite:///{path}"]) == 1
+    assert names(tmp_path) == ["memory.db"]
 
 
 def test_forget_export_and_backup_work_in_the_shell(

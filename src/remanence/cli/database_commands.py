@@ -11,8 +11,10 @@ import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database
-from remanence.cli.settings import load, open_existing
+from remanence.cli.settings import load, open_existing, require_database
+from remanence.errors import InvalidArgument
 from remanence.memory import Memory
+from remanence.protocols import BackupStore
 from remanence.stores import mask_password, migrate as migrations, open_store
 from remanence.stores.copy import copy_store
 from remanence.types import DatabaseSize, Problem
@@ -25,14 +27,27 @@ _STYLES = {"error": "red", "warning": "yellow", "info": None}
 async def backup(
     *, file: Annotated[str, typer.Argument(help="A new file.")], db: Database = None
 ) -> None:
-    """Copy the database to a new file while it is in use."""
+    """Copy the database to a new file while it is in use.
+
+    The copy has the schema of the database, also if that is of another version.
+    """
     if "://" in file:
         raise typer.BadParameter(
             f"{mask_password(file)} is the URL of a database: name the new file, and the database "
             "with --db"
         )
-    async with open_existing(load(url=db).settings) as memory:
-        await memory.backup(file)
+    url = load(url=db).settings.url
+    require_database(url)
+    if not url.startswith("sqlite:"):
+        raise InvalidArgument(
+            f"{mask_password(url)} is not a SQLite file: use the backup tools of its database"
+        )
+    store = await open_store(url, read_only=True, any_version=True)
+    try:
+        assert isinstance(store, BackupStore)
+        await store.backup(file)
+    finally:
+        await store.close()
     output.line(f"copied to {file}")
 
 

@@ -40,6 +40,15 @@ def with_agent(settings: Settings, *models: str) -> Settings:
     return replace(settings, policy=changes, model=notes)
 
 
+def require_database(url: str) -> None:
+    """Raise `StoreUnavailable` if *url* names a file that does not exist."""
+    file = _file_of(url)
+    if file is not None and not file.exists():
+        raise StoreUnavailable(
+            f"there is no database at {mask_password(url)}: name one with --db or REMANENCE_URL"
+        )
+
+
 @asynccontextmanager
 async def open_existing(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
     """Open the existing memory at the URL of *settings*; only `work` runs background work.
@@ -48,16 +57,12 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
         StoreUnavailable: there is no database; none is created.
         NotADatabase: the file is empty; it stays so.
     """
-    file = _file_of(settings.url)
-    if file is not None and not file.exists():
-        url = mask_password(settings.url)
-        raise StoreUnavailable(
-            f"there is no database at {url}: name one with --db or REMANENCE_URL"
-        )
+    require_database(settings.url)
     if access != "work":
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
         )
+    file = _file_of(settings.url)
     is_empty = file is not None and not file.stat().st_size
     read_only = access == "read" or is_empty  # an empty file is refused then, not filled
     # Anyone who can read the file can read the memory of every user.

@@ -27,10 +27,12 @@ async def open_store(
     durability: Literal["full", "normal"] = "full",
     pragmas: Mapping[str, str | int] | None = None,
     read_only: bool = False,
+    any_version: bool = False,
 ) -> Store:
     """Open the database at *url*, and create or migrate it if needed.
 
     With *read_only*, a database in a file must exist, no file is changed, and writes are refused.
+    With *any_version* as well, a file of another version of remanence is opened, only for `backup`.
 
     Messages that `append` returned survive a killed process, and with durability `full` also a
     power cut. *pragmas* are set on each SQLite connection.
@@ -69,7 +71,11 @@ async def open_store(
     from remanence.stores.sqlite import Database, SQLiteStore
 
     database = Database(
-        path=rest[1:], durability=durability, pragmas=pragmas or {}, read_only=read_only
+        path=rest[1:],
+        durability=durability,
+        pragmas=pragmas or {},
+        read_only=read_only,
+        any_version=any_version,
     )
     store = SQLiteStore(database, clock=clock)
     await store.open()

@@ -34,12 +34,16 @@ _MIGRATIONS = "remanence.stores.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """A database file and the setup of its connections; `pragmas` are run last on each."""
+    """A database file and the setup of its connections; `pragmas` are run last on each.
+
+    With *any_version*, a read-only database is not checked for tables of another version.
+    """
 
     path: str
     durability: Durability = "full"
     pragmas: Mapping[str, str | int] = field(default_factory=dict)
     read_only: bool = False
+    any_version: bool = False
 
     def __post_init__(self) -> None:
         if not self.in_memory:  # the process may change its directory
@@ -87,11 +91,11 @@ class Database:
             return connection
 
     def open_unwritten(self) -> Connection:
-        """Open a connection without a writer; the file must be a database of this version."""
+        """Open a connection without a writer; the file must be a database, normally of this version."""
         _check_path(self.path, read_only=True)
         with _closed_on_error(self.open_reader()) as connection:
             _refuse_foreign(connection, self.path)
-            if _due(connection, self.path):
+            if not self.any_version and _due(connection, self.path):
                 raise StoreUnavailable(
                     f"{self.path!r} has tables of an earlier version, and is opened read-only: run "
                     "'remanence migrate' on it, or on a writable copy"
