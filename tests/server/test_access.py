@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from tests.server.conftest import POLICY, Client, served
-from tests.wire.servers import ModelServer
+from tests.wire.servers import Fail, ModelServer
 
 from remanence import Memory, Message
 from remanence.api_keys import NewKey
@@ -219,6 +219,26 @@ async def test_each_tenant_may_have_a_key_of_its_own_for_the_provider(
 
     sent = [request.headers.get("authorization") for request in upstream.received]
     assert sent == ["Bearer key-of-acme", None]
+
+
+async def test_the_log_names_the_variable_that_a_refused_request_without_a_key_lacks(
+    memory: Memory, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url)
+    key = header(await memory.keys.create("a"))
+    async with served(app) as client:
+        for own in ({}, {"x-api-key": "wrong"}):
+            upstream.script(Fail(401))
+            response = await client.http.post(
+                "/openai/v1/chat/completions",
+                json={"model": "m", "messages": [{"role": "user", "content": "Hi."}]},
+                headers=key | own,
+            )
+            assert response.status_code == 401
+
+    warnings = [text for text in caplog.messages if "without a key" in text]
+    assert len(warnings) == 1
+    assert "OPENAI_API_KEY" in warnings[0]
 
 
 async def test_scopes_hold_where_a_host_program_mounts_the_service(memory: Memory) -> None:

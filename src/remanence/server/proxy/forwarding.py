@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 OPENAI: Final = "https://api.openai.com"
 ANTHROPIC: Final = "https://api.anthropic.com"
 
+_REFUSED: Final = (401, 403)
 _LEFT: Final = 499
 """The logged status if the client left before the response, as nginx has it."""
 
@@ -64,15 +65,17 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """The API's path, its key header, and the format of its errors by type and message."""
+    """The API's path, its key header and variable, and the format of its errors by type and message."""
 
     path: str
+    variable: str
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
 
 
 OPENAI_DIALECT: Final = Dialect(
     path="/openai/v1",
+    variable="OPENAI_API_KEY",
     credential=lambda key: ("authorization", f"Bearer {key}"),
     error=lambda kind, message: {
         "error": {"message": message, "type": kind, "param": None, "code": kind}
@@ -80,6 +83,7 @@ OPENAI_DIALECT: Final = Dialect(
 )
 ANTHROPIC_DIALECT: Final = Dialect(
     path="/anthropic/v1",
+    variable="ANTHROPIC_API_KEY",
     credential=lambda key: ("x-api-key", key),
     error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
 )
@@ -143,6 +147,7 @@ class Forwarder:
         turn = prepared.turn
         try:
             received = await client.send(sent, stream=True)
+            self._warn_of_missing_key(sent, received.status_code)
             is_ok = received.status_code == 200
             if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
                 response: Response = StreamingResponse(self._relay_events(turn, received))
@@ -188,6 +193,17 @@ class Forwarder:
             yield _error_event(self._dialect.error("upstream_disconnected", message))
         except Closed as error:
             yield _error_event(self._dialect.error("server_ending", str(error)))
+
+    def _warn_of_missing_key(self, sent: httpx2.Request, status: int) -> None:
+        """Log which key to set if the provider refused a request that was sent without one."""
+        if status in _REFUSED and not any(name in sent.headers for name in CREDENTIALS):
+            _log.warning(
+                "%s refused a request without a key (HTTP %d): let the client send its own provider "
+                "key, or start the server with --keys and %s, or create_app with such a key",
+                self._url,
+                status,
+                self._dialect.variable,
+            )
 
     def _failure(self, what: str, error: httpx2.HTTPError) -> str:
         """Log what the provider did, and return it for the client, without the address."""
