@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import gzip
 import json
 import re
 import socket
@@ -903,6 +904,19 @@ async def test_what_cannot_be_read_is_sent_on_as_it_is(
     response = await proxy.http.post("openai/v1/chat/completions", content=content, headers=NAMED)
     assert response.headers["x-remanence-memory"].startswith("off; ")
     assert upstream.received[0].raw == content
+
+
+async def test_a_compressed_body_is_sent_on_as_it_is_and_the_response_says_so(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    content = gzip.compress(json.dumps({"model": "m", "messages": [user("Hi.")]}).encode())
+    response = await proxy.http.post(
+        "openai/v1/chat/completions", content=content, headers={**NAMED, "content-encoding": "gzip"}
+    )
+
+    assert response.headers["x-remanence-memory"].startswith("off; the body is compressed (gzip)")
+    assert upstream.received[0].raw == content
+    assert upstream.received[0].headers["content-encoding"] == "gzip"
 
 
 VALID: dict[str, dict[str, Any]] = {

@@ -157,8 +157,7 @@ class Requests:
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
-        if (body := read_object(content)) is None:
-            raise InvalidMessage("the body is not a JSON object")
+        body = _read_body(headers, content)
         conversation = conversation_of(headers, body)
         if conversation is None and not self._recognize:
             raise _Unnamed("the request names no conversation")
@@ -273,6 +272,16 @@ class Requests:
     def _volatile_of(self, stored: Stored) -> tuple[int, str]:
         """Return the seq of the last message of a tape with a volatile text, and the text."""
         return self._volatile.get((stored.conversation.ref.tenant, stored.version), (0, ""))
+
+
+def _read_body(headers: Mapping[str, str], content: bytes) -> JsonObject:
+    if (body := read_object(content)) is not None:
+        return body
+    if encoding := headers.get("content-encoding"):
+        raise InvalidMessage(
+            f"the body is compressed ({encoding:.20}): send it without content-encoding"
+        )
+    raise InvalidMessage("the body is not a JSON object")
 
 
 def _has_answer(messages: Sequence[Message]) -> bool:
