@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from remanence.archive.blocks import BlockStore
@@ -31,6 +31,22 @@ async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Mes
         after = page[-1].seq
 
 
+def _describe_unknown(
+    ref: ConversationRef,
+    messages: Sequence[str],
+    facts: Sequence[str],
+    known_facts: Collection[str],
+) -> str:
+    """Return what is unknown and a remedy, in words of the library, the command line and HTTP."""
+    if not messages:
+        what = f"the user of conversation {ref.id!r} has no fact {facts[0]!r}"
+    else:
+        what = f"conversation {ref.id!r} has no message {messages[0]!r}"
+        if messages[0] in known_facts:
+            return f"{what}: it is the id of a fact, so name it as a fact"
+    return f"{what}: find the ids by a query"
+
+
 async def forget_messages(
     runtime: Runtime,
     ref: ConversationRef,
@@ -46,15 +62,12 @@ async def forget_messages(
     wanted = set(message_ids)
     named = [message async for message in read_tape(runtime, ref) if message.id in wanted]
     known = await runtime.store.facts(owner, history=True) if owner else ()
-    unknown = (wanted - {message.id for message in named}) | (
-        set(fact_ids) - {fact.id for fact in known}
-    )
-    if unknown:
+    facts = {fact.id for fact in known}
+    lost = sorted(wanted - {message.id for message in named})
+    lost_facts = sorted(set(fact_ids) - facts)
+    if lost or lost_facts:
         await runtime.store.scrub(if_due=True)
-        raise InvalidArgument(
-            f"conversation {ref.id!r} and its user have no {min(unknown)!r}: pass ids of its "
-            "messages, and ids of facts as facts=[...]"
-        )
+        raise InvalidArgument(_describe_unknown(ref, lost, lost_facts, facts))
     messages = [message for message in named if message.kind != "forgotten"]
     runtime.segment_writer.live_prompts.pop(ref, None)
     salt = secrets.token_hex(16)

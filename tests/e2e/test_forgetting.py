@@ -425,6 +425,26 @@ async def test_a_fact_that_is_forgotten_by_its_id_goes_however_often_it_was_said
         assert await memory.facts.list(user="ana", history=True) == ()
 
 
+async def test_an_unknown_id_is_named_with_a_remedy_for_the_library_and_the_shell(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("Hello.", id="m"))
+        fact = await memory.facts.save("I keep bees", user="ana")
+
+        for messages, facts, problem in (
+            (["x"], [], "conversation 'chat' has no message 'x': find the ids by a query"),
+            ([fact.id], [], "it is the id of a fact, so name it as a fact"),
+            (["m"], ["x"], "the user of conversation 'chat' has no fact 'x'"),
+        ):
+            with pytest.raises(InvalidArgument, match=problem):
+                await chat.forget(*messages, facts=facts)
+        (message,) = await chat.messages()
+
+        assert message.text == "Hello."
+
+
 async def test_a_fact_that_was_also_saved_by_hand_outlives_its_conversation(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
         chat = memory.conversation("chat", user="ana")
@@ -546,7 +566,7 @@ async def test_what_is_not_there_cannot_be_forgotten(path: Path) -> None:
         chat = memory.conversation("chat", user="ana")
         await chat.append(filler(1))
 
-        with pytest.raises(InvalidArgument, match="no 'nothing'"):
+        with pytest.raises(InvalidArgument, match="no message 'nothing'"):
             await chat.forget("nothing")
         with pytest.raises(InvalidArgument, match="nothing to forget"):
             await chat.forget()

@@ -310,5 +310,5 @@ async def test_a_result_of_a_tool_that_nobody_called_is_refused() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a")
         await chat.append(Message.user("Look."), Message.from_gemini(model(call("look"))))
-        with pytest.raises(InvalidMessage, match="is not on the tape"):
+        with pytest.raises(InvalidMessage, match="must follow the assistant's message with its"):
             await chat.append(Message.from_gemini(user(result("find", "f"))))

@@ -271,7 +271,7 @@ def test_a_directory_without_write_permission_is_refused(open_folder: Path) -> N
 
     text = open_without_privileges(open_folder / "memory.db")
 
-    assert "make the file and its directory writable" in text
+    assert "make the file and its directory writable; a program that only reads" in text
     assert contents(open_folder) == {}
 
 

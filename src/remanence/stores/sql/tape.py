@@ -203,7 +203,7 @@ def _require_calls(
         if found is None:
             raise InvalidMessage(
                 f"tool call {result.call_id!r} is not on the tape of conversation {ref.id!r}: "
-                "append the assistant's message with that call before its result"
+                "a result must follow the assistant's message with its call"
             )
         called.update(json.loads(found))
 

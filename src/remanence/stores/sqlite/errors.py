@@ -9,8 +9,8 @@ NO_DATABASE = (
     "another file"
 )
 UNWRITABLE = (
-    "{path!r} cannot be written: make the file and its directory writable, or open it with "
-    "read_only=True"
+    "{path!r} cannot be written: make the file and its directory writable; a program that only reads "
+    "may open it read-only"
 )
 _DAMAGED = "{path!r} is damaged ({error}): restore a backup"
 _LOCKED = "another process has locked {path!r}: try again, or end that process"
