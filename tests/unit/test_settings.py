@@ -167,7 +167,7 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
         ("[policy]\ntail_tokns = 1", "policy.tail_tokns (file remanence.toml) is unknown: did you"),
         (
             "[policy]\nxyzzy = 1",
-            "policy.xyzzy (file remanence.toml) is unknown: known are url, pre",
+            "policy.xyzzy (file remanence.toml) is unknown: remove it; 'remanence config",
         ),
         ('[policy]\ntail_tokens = "x"', "policy.tail_tokens='x' (file remanence.toml) is impossi"),
         ("policy = 3", "policy=3 (file remanence.toml) is not a table"),
@@ -203,13 +203,17 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("REMANENCE_FOO", "1", "REMANENCE_FOO (environment) is unknown: known are REMANENCE_URL, "),
+        (
+            "REMANENCE_FOO",
+            "1",
+            "REMANENCE_FOO (environment) is unknown: remove it; 'remanence config show' lists",
+        ),
         (
             "REMANENCE_POLICY__FOO",
             "1",
-            "REMANENCE_POLICY__FOO (environment) is unknown: known are ",
+            "REMANENCE_POLICY__FOO (environment) is unknown: remove it; ",
         ),
-        ("REMANENCE_API_KEY", "1", "REMANENCE_API_KEY (environment) is unknown: known are "),
+        ("REMANENCE_API_KEY", "1", "REMANENCE_API_KEY (environment) is unknown: remove it; "),
         ("REMANENCE_PORT", "8765", "REMANENCE_PORT (environment) is unknown: did you mean "),
         ("REMANENCE_TAIL_TOKENS", "1", "did you mean REMANENCE_POLICY__TAIL_TOKENS?"),
         ("REMANENCE_URLL", "x", "REMANENCE_URLL (environment) is unknown: did you mean REMANENCE_"),

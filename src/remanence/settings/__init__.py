@@ -139,9 +139,12 @@ def _last_part(name: str) -> str:
     return name.removeprefix(PREFIX).rpartition("__")[2].rpartition(".")[2]
 
 
-def nearest_hint(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
+def nearest_hint(
+    name: str, known: Sequence[str], listed: Sequence[str] = (), *, otherwise: str = ""
+) -> str:
     """Return the remedy for an unknown name: the most similar known name, or a list of names.
 
+    If none is similar, *otherwise* replaces a list that would be long.
     The last parts must be similar, too: what names share, such as `policy.`, makes none similar.
     """
     ends = difflib.get_close_matches(
@@ -151,4 +154,6 @@ def nearest_hint(name: str, known: Sequence[str], listed: Sequence[str] = ()) ->
     nearest = [
         similar[each] for each in difflib.get_close_matches(name.removeprefix(PREFIX), similar, n=1)
     ]
-    return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(listed or known)}"
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    return otherwise or f"known are {', '.join(listed or known)}"

@@ -26,6 +26,7 @@ from remanence.settings.entry import Entry, flat_entries, whole_number
 from remanence.validation import check_value, field_types, is_of_type
 
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
+_LIST_SETTINGS = "remove it; 'remanence config show' lists the settings"
 FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
@@ -176,7 +177,7 @@ def _check(key: str, entry: Entry) -> Any:  # of the type of its key
     if key not in types:
         names = (*types, "policy")
         known = [variable(name) if entry.source == ENVIRONMENT else name for name in names]
-        hint = nearest_hint(entry.name, known)
+        hint = nearest_hint(entry.name, known, otherwise=_LIST_SETTINGS)
         raise InvalidPolicy(f"{entry.name} ({entry.source}) is unknown: {hint}")
     value: Any = entry.setting
     if key in CHAINS and not isinstance(value, str | None):
