@@ -103,7 +103,13 @@ async def run(
     webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
     log_service(log_format)
     if audit_log is not None:
-        log_audit(audit_log)
+        try:
+            log_audit(audit_log)
+        except OSError as error:
+            raise InvalidArgument(
+                f"--audit-log {str(audit_log)!r} cannot be written ({error.strerror}): name a file in "
+                "an existing, writable directory"
+            ) from error
     # A model that cannot be opened must fail before a database is created.
     connections = Connections()
     options = ModelOptions(connections=connections)
