@@ -94,7 +94,15 @@ def test_the_help_of_a_command_begins_with_its_line_in_the_list(cli: Cli) -> Non
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("nope",), ("replay",), ("replay", "missing.jsonl"), ("demo", "--nope")]
+    "arguments",
+    [
+        (),
+        ("nope",),
+        ("replay",),
+        ("replay", "missing.jsonl"),
+        ("import", "missing.jsonl"),
+        ("demo", "--nope"),
+    ],
 )
 def test_wrong_use_exits_with_2_and_says_why_on_stderr(cli: Cli, arguments: tuple[str]) -> None:
     run = cli(*arguments)

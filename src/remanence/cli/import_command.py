@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
 import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
-from remanence.cli.options import AsJson, Database
+from remanence.cli.options import AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
 from remanence.cli.settings import load
 from remanence.cli.transcripts import open_lines
@@ -46,12 +45,7 @@ class Imported:
 
 async def run(
     *,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Messages as JSON Lines, or an export of ChatGPT or Claude; - reads stdin."
-        ),
-    ],
+    file: HistoryFile,
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="The default conversation of messages.")
     ] = None,

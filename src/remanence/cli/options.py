@@ -17,6 +17,13 @@ def _require_file(path: Path) -> Path:
     return path
 
 
+HistoryFile = Annotated[
+    Path,
+    typer.Argument(
+        callback=_require_file,
+        help="Messages as JSON Lines, or an export of ChatGPT or Claude; - reads stdin.",
+    ),
+]
 TranscriptFile = Annotated[
     Path,
     typer.Argument(
