@@ -13,7 +13,7 @@ from remanence import Memory
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.rate_limit import Rate
-from remanence.server.run import PatientProtocol, serve
+from remanence.server.run import HOST, PatientProtocol, listen, serve
 
 Cli = Callable[..., CompletedProcess[str]]
 
@@ -168,7 +168,7 @@ async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: byt
         group.create_task(
             serve(
                 app,
-                port=0,
+                listen(HOST, 0),
                 started=started.put_nowait,
                 ending=ending,
                 protocol=HastyProtocol,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Annotated, BinaryIO, Final
 
 import typer
@@ -107,9 +108,11 @@ async def _append_all(
 ) -> None:
     started = time.monotonic()
     with output.progress(f"Importing {reader.name}", size) as bar:
+        chunks = reader.chunks(_counting(lines, bar.advance))
+        first = next(chunks, ())  # a malformed file must fail before a database is created
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
             done = 0
-            for chunk in reader.chunks(_counting(lines, bar.advance)):
+            for chunk in chain([first], chunks):
                 imported.new += await _append(memory, reader, chunk)
                 done += len(chunk)
     imported.messages, imported.seconds = done, time.monotonic() - started

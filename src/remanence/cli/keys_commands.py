@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 import typer
 
+from remanence.arguments import require_choices
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database, Tenant
 from remanence.cli.settings import load, open_existing
@@ -38,7 +39,8 @@ async def keys_create(
     tenant: Tenant = "default",
 ) -> None:
     """Create an API key for a client of the service, and print its token."""
-    chosen = cast("Sequence[Scope]", scope or ("read", "write"))  # `create` checks them
+    chosen = cast("Sequence[Scope]", scope or ("read", "write"))
+    require_choices(get_args(Scope), scopes=chosen)  # before a database is created
     url = load(url=db).settings.url
     async with Memory.open(settings=Settings(url=url, workers=0)) as memory:
         expires_at = None if days is None else memory.clock.now() + timedelta(days=days)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.arguments import require_origins
+from remanence.arguments import require_http_url, require_origins
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
 from remanence.cli.options import AgentTools, Database
@@ -86,7 +86,7 @@ async def run(
     from remanence.server.access import by_key
     from remanence.server.app import create_app
     from remanence.server.middleware import LOCAL_HOSTS
-    from remanence.server.run import is_loopback, serve
+    from remanence.server.run import is_loopback, listen, serve
     from remanence.server.webhooks import Webhook, post_events
 
     settings, models = load(url=db).settings, tuple(model or ())
@@ -99,6 +99,7 @@ async def run(
             "--no-keys, if a login is in front of the service"
         )
     require_origins(allowed_origin=allowed_origin or ())
+    require_http_url(openai_url=openai_url, anthropic_url=anthropic_url)
     secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
     webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
     log_service(log_format)
@@ -110,12 +111,16 @@ async def run(
                 f"--audit-log {str(audit_log)!r} cannot be written ({error.strerror}): name a file in "
                 "an existing, writable directory"
             ) from error
-    # A model that cannot be opened must fail before a database is created.
+    # A model that cannot be opened, or a port in use, must fail before a database is created.
     connections = Connections()
     options = ModelOptions(connections=connections)
     answering = open_chat_model(models, clock=SystemClock(), options=options) if models else None
     database = mask_password(settings.url)
-    with export_telemetry(scraped=True), ending_on_signals() as ending:
+    with (
+        listen(host, port) as listening,
+        export_telemetry(scraped=True),
+        ending_on_signals() as ending,
+    ):
         async with connections, Memory.open(settings=settings) as memory, measure_backlog(memory):
             app = create_app(
                 memory,
@@ -137,8 +142,7 @@ async def run(
             async with post_events(memory, webhooks):
                 await serve(
                     app,
-                    host=host,
-                    port=port,
+                    listening,
                     started=lambda url: output.line(f"{url} serves {database}"),
                     ending=ending,
                 )

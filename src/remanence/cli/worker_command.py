@@ -51,12 +51,11 @@ async def run(
                 await ending.wait()
                 return
             from remanence.server.app import create_health_app
-            from remanence.server.run import serve
+            from remanence.server.run import listen, serve
 
             await serve(
                 create_health_app(memory, ending),
-                host=health_host,
-                port=health_port,
+                listen(health_host, health_port),
                 started=lambda url: output.line(f"{url}/readyz answers probes"),
                 ending=ending,
             )

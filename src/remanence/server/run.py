@@ -53,21 +53,15 @@ class PatientProtocol(H11Protocol):
 
 async def serve(
     app: FastAPI,
+    listening: socket.socket,
     *,
-    port: int,
     started: Callable[[str], None],
     ending: asyncio.Event,
-    host: str = HOST,
     protocol: type[PatientProtocol] = PatientProtocol,
 ) -> None:
-    """Serve until *ending* is set; *started* is called with the URL.
-
-    Raises:
-        OSError: the port is in use, or *host* is not an address of this machine.
-    """
-    listening = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    started(f"http://{shown}:{listening.getsockname()[1]}")
+    """Serve on a socket of `listen` until *ending* is set; *started* is called with the URL."""
+    host, port = listening.getsockname()[:2]
+    started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -106,7 +100,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket whose connections wait until `serve` accepts them; port 0 picks a free one.
+
+    Raises:
+        OSError: the port is in use, or *host* is not an address of this machine.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
