@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: what is in progress ends in order, and nothing is left behind."""
+"""SIGTERM, SIGINT and SIGHUP: what is in progress ends in order, and nothing is left behind."""
 
 import asyncio
 import re
@@ -18,6 +18,7 @@ from tests.wire.dialects import Reply
 from tests.wire.servers import Held, ModelServer
 
 from remanence import Memory
+from remanence.cli.service import ending_on_signals
 from remanence.server.app import create_app
 
 CHAT = "/v1/conversations/trip/chat"
@@ -243,3 +244,23 @@ async def test_an_answer_that_comes_within_the_grace_period_is_sent_whole(
 
     assert asked.result().text.endswith("data: [DONE]\n\n")
     assert "server_ending" not in asked.result().text
+
+
+async def test_a_closed_terminal_ends_the_server_in_order(tmp_path: Path) -> None:
+    async with service(tmp_path) as running:
+        await running.http.get("/healthz")
+
+        assert await running.end(signal.SIGHUP) == 0
+    assert any("shutting down" in line for line in running.log)
+
+
+async def test_a_server_under_nohup_ignores_a_closed_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ending_on_signals() as ending:
+            signal.raise_signal(signal.SIGHUP)
+            await asyncio.sleep(0)
+
+            assert not ending.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)

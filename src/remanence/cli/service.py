@@ -57,7 +57,10 @@ def log_service(form: LogFormat) -> None:
 
 @contextmanager
 def ending_on_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that SIGINT and SIGTERM set, instead of ending the process."""
+    """Yield an event that SIGINT, SIGTERM and SIGHUP set, instead of ending the process.
+
+    A SIGHUP that is ignored, as under nohup, stays so.
+    """
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -68,7 +71,10 @@ def ending_on_signals() -> Iterator[asyncio.Event]:
             logger.info("shutting down: steps and requests in progress have some seconds left")
         ending.set()
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = {signal.SIGINT, signal.SIGTERM}
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.add(signal.SIGHUP)  # the terminal was closed
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield ending
     finally:
