@@ -72,7 +72,8 @@ async def test_an_unknown_path_is_a_problem(client: Client) -> None:
 
     assert response.status_code == 404
     assert response.headers["content-type"] == "application/problem+json"
-    assert "/nowhere" in response.json()["detail"]
+    detail = "GET /nowhere: Not Found; GET /openapi.json lists the paths"
+    assert response.json()["detail"] == detail
 
 
 @pytest.mark.parametrize("proxy", ["openai", "anthropic"])

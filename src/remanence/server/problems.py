@@ -228,8 +228,12 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
         detail = f"{request.method} {request.url.path}: the body cannot be read ({cause}): {remedy}"
     headers = dict(error.headers or {})
     proxy = request.url.path.strip("/").partition("/")[0]
-    if error.status_code == HTTPStatus.NOT_FOUND and proxy in ("openai", "anthropic"):
-        detail += f"; the base URL ends in /{proxy}/v1"
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        if proxy in ("openai", "anthropic"):
+            detail += f"; the base URL ends in /{proxy}/v1"
+        elif request.app.openapi_url:
+            document_path = f"{request.scope.get('root_path', '')}{request.app.openapi_url}"
+            detail += f"; GET {document_path} lists the paths"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists the methods of one route only.
         headers["Allow"] = ", ".join(_methods(request))
