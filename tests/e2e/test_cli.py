@@ -409,6 +409,23 @@ def test_a_very_long_id_is_shortened_in_a_table_and_whole_in_json(cli: Cli, tmp_
     assert [each["conversation"] for each in whole["conversations"]] == [name]
 
 
+def test_a_very_long_id_does_not_widen_the_rows_of_a_table_on_a_terminal(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'ids.db'}"
+    long, usual = "trip-" * 600, f"begins-{'0' * 32}-{'1' * 16}"
+    with BlockingMemory.open(url) as memory:
+        for name in (long, usual):
+            memory.conversation(name).append(Message.user("Hello."))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = re.sub(r"\x1b\[[\d;]*m", "", cli("inspect", "--db", url).stdout)
+
+    assert max(map(len, listed.splitlines())) < 150
+    assert f"{long[:57]}..." in listed
+    assert usual in listed
+
+
 @pytest.mark.req("X-21")
 def test_every_setting_has_a_meaning_and_a_variable(cli: Cli) -> None:
     document = parsed(cli("config", "show", "--json"))

@@ -25,8 +25,11 @@ T = TypeVar("T")
 SHOWN_NOTE_LINES = 40
 
 TEXT_WIDTH = 40
-CELL_WIDTH = 120
 """The minimum width of a column of long text."""
+
+CELL_WIDTH = 120
+TERMINAL_CELL_WIDTH = 60
+"""The maximum width of other columns, such as of ids, in a file and on a terminal."""
 
 _CONTROLS = (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Control characters of ASCII and Latin-1, and of bidirectional text."""
@@ -63,10 +66,11 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
     values, such as ids, are truncated; `--json` has them in full.
     """
     terminal = console()
+    widest_cell = TERMINAL_CELL_WIDTH if terminal.is_terminal else CELL_WIDTH
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
     cells = [
         [
-            Text(text if name.endswith("~") else shorten(text, CELL_WIDTH))
+            Text(text if name.endswith("~") else shorten(text, widest_cell))
             for name, text in (
                 (name, printable(cell(value(row)))) for name, value in columns.items()
             )
