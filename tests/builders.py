@@ -1,5 +1,6 @@
 """Values that many tests build: a test names the fields that it is about."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -10,6 +11,7 @@ from remanence.testing import FixedClock
 from remanence.testing.store_contract.samples import observation, usage
 from remanence.types import (
     ConversationRef,
+    Draft,
     MemoryState,
     Message,
     Note,
@@ -121,3 +123,19 @@ class NoOffset(tzinfo):
 
     def tzname(self, dt: datetime | None) -> None:
         return None
+
+
+def drafting(
+    *texts: str, complete: bool = True
+) -> Callable[[ObserveRequest | ReflectRequest], Draft]:
+    """Return an answer with a note of each text, which names the first message of the request."""
+
+    def answer(request: ObserveRequest | ReflectRequest) -> Draft:
+        if isinstance(request, ObserveRequest):
+            first = request.messages[0].seq
+        else:
+            first = request.segments[0].first_seq
+        notes = tuple(Note(text=text, first_seq=first, last_seq=first) for text in texts)
+        return Draft(notes=notes, made_by="scripted/1", complete=complete)
+
+    return answer

@@ -104,9 +104,9 @@ class ReflectRequest:
 class Observer(Protocol):
     """Makes notes from messages. Called concurrently for different conversations.
 
-    Any exception counts as a failed attempt: nothing is written, and the call is repeated later. An
-    observer with an attribute `max_source_tokens` gets at most that many tokens per call, including
-    message heads.
+    Each note must name messages of the request. Any exception, or a draft that fails a check, counts
+    as a failed attempt: nothing is written, and the call is repeated later. An observer with an
+    attribute `max_source_tokens` gets at most that many tokens per call, including message heads.
     """
 
     async def observe(self, request: ObserveRequest) -> Draft: ...

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.builders import drafting
 
 from remanence import Context, Fact, Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
 from remanence.context.context import BlockKind
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
-from remanence.protocols import ExtractRequest, ObserveRequest, ReflectRequest
+from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.invariants import check_extends
 from remanence.testing.models import ScriptedModel
-from remanence.types import Draft, FactDraft, Note, ToolCallPart
+from remanence.types import FactDraft, ToolCallPart
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
@@ -399,13 +400,7 @@ async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -
 @pytest.mark.parametrize("is_noted", [True, False])
 async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> None:
     rule = "Please always answer in at most three lines"
-
-    def notes(request: ObserveRequest | ReflectRequest) -> Draft:
-        return Draft(
-            notes=(Note(text=f"user: {rule}." if is_noted else "boats", first_seq=1, last_seq=1),),
-            made_by="scripted/1",
-        )
-
+    notes = drafting(f"user: {rule}." if is_noted else "boats")
     extractor = ScriptedFacts((FactDraft(summary=rule, first_seq=1, last_seq=2),))
     async with Memory.open(
         IN_MEMORY,
@@ -429,7 +424,7 @@ async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> 
 
 async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> None:
     rules = [f"Please always write {thing} in capitals" for thing in ("names", "towns", "rivers")]
-    boats = Draft(notes=(Note(text="boats", first_seq=1, last_seq=1),), made_by="scripted/1")
+    boats = drafting("boats")
     policy = Policy(
         observe_tokens=300,
         observe_max_tokens=600,
@@ -471,7 +466,7 @@ async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> 
 async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small() -> None:
     rule = "Never send anything to my boss without asking me."
     weaker = [f"My daughter {name} is allergic to peanuts." for name in string.ascii_uppercase]
-    boats = Draft(notes=(Note(text="boats", first_seq=1, last_seq=1),), made_by="scripted/1")
+    boats = drafting("boats")
     facts = tuple(
         FactDraft(
             summary=text,

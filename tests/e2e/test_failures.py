@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.builders import drafting
 
 from remanence import Memory, Message, Note, Policy
 from remanence.conversation import Conversation
@@ -27,17 +28,15 @@ POLICY = Policy(
 WORDS = "seven brave sailors crossed a quiet bay before the morning bell rang twice "
 
 
-def drafted(*texts: str, complete: bool = True) -> Draft:
-    notes = tuple(Note(text=text, first_seq=1, last_seq=1) for text in texts)
-    return Draft(notes=notes, made_by="scripted/1", complete=complete)
-
-
 FAILURES: dict[str, ObserveAnswer] = {
     "error": RuntimeError("the model is down"),
-    "empty": drafted(),
-    "degenerate": drafted(*["the same line again and again"] * 20),
-    "too_large": drafted(*[f"{number} {WORDS}" for number in range(60)]),
-    "cut_off": drafted("half a note", complete=False),
+    "empty": drafting(),
+    "degenerate": drafting(*["the same line again and again"] * 20),
+    "too_large": drafting(*[f"{number} {WORDS}" for number in range(60)]),
+    "cut_off": drafting("half a note", complete=False),
+    "out_of_range": Draft(
+        notes=(Note(text="of nothing", first_seq=99, last_seq=100),), made_by="scripted/1"
+    ),
 }
 
 
@@ -185,8 +184,13 @@ async def test_waits_grow_and_stay_below_their_cap() -> None:
 @pytest.mark.req("L-19", "X-06")
 @pytest.mark.parametrize(
     "answer",
-    [RuntimeError("down"), drafted(), drafted(*[f"{n} {WORDS}" for n in range(90)])],
-    ids=["error", "empty", "too_large"],
+    [
+        RuntimeError("down"),
+        drafting(),
+        drafting(*[f"{n} {WORDS}" for n in range(90)]),
+        Draft(notes=(Note(text="of later", first_seq=9, last_seq=900),), made_by="scripted/1"),
+    ],
+    ids=["error", "empty", "too_large", "out_of_range"],
 )
 async def test_a_failed_reflection_keeps_the_observations_and_observing_goes_on(
     answer: ReflectAnswer,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.builders import drafting
 from tests.requirements.samples import condensing, noting, ranges, scripted, turns
 
 from remanence import Memory, Message, Note, Policy, count_tokens
@@ -109,18 +110,15 @@ async def test_notes_and_reflections_are_written_in_the_form_of_the_design(
             tag="Decision",
         )
 
-    filler = tuple(
-        Note(text=f"background {n} {words(n)}", first_seq=2, last_seq=2) for n in range(9)
-    )
+    filler = drafting(*(f"background {n} {words(n)}" for n in range(9)))
 
     def condensed(request: ReflectRequest) -> Draft:
         return Draft(notes=(noted(1),), made_by="scripted/1")
 
     policy = small(preset).replace(reflect_tokens=(300, 900) if preset == "lango" else (300,))
     first = Draft(notes=(noted(1),), made_by="scripted/1")
-    second = Draft(notes=filler, made_by="scripted/1")
     answers: list[ReflectAnswer] = [condensed]
-    async with scripted([first, second], answers, policy=policy) as (chat, _, reflector):
+    async with scripted([first, filler], answers, policy=policy) as (chat, _, reflector):
         await chat.append(*turns(4, tokens=100, counter=COUNTERS[preset]))
         await chat.flush()
         (observation,) = await chat.observations()

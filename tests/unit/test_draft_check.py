@@ -1,12 +1,15 @@
 """What may stand for its source."""
 
+from dataclasses import replace
+
 import pytest
 
 from remanence.errors import ObservationRejected
 from remanence.observers.draft_check import check_draft, repetition
-from remanence.types import Draft
+from remanence.types import Draft, Note
 
 DRAFT = Draft(notes=(), made_by="scripted/1")
+SEQS = range(1, 31)
 PROSE = " ".join(f"word{number}" for number in range(200))
 
 
@@ -14,7 +17,7 @@ PROSE = " ".join(f"word{number}" for number in range(200))
 def test_an_answer_that_repeats_itself_is_refused() -> None:
     looping = "\n".join(["- the same thing again"] * 30)
     with pytest.raises(ObservationRejected) as caught:
-        check_draft(DRAFT, looping, tokens=150, limit_tokens=300, source_text=PROSE)
+        check_draft(DRAFT, looping, seqs=SEQS, tokens=150, limit_tokens=300, source_text=PROSE)
     assert caught.value.reason == "degenerate"
 
 
@@ -24,14 +27,24 @@ def test_notes_of_a_conversation_that_repeats_itself_may_do_so_too() -> None:
     source = "\n".join(f"user: {number} {greeting}" for number in range(30))
     notes = "\n".join([f"- {greeting}"] * 10)
     assert repetition(source) > 0.5
-    check_draft(DRAFT, notes, tokens=150, limit_tokens=900, source_text=source)
+    check_draft(DRAFT, notes, seqs=SEQS, tokens=150, limit_tokens=900, source_text=source)
 
 
 def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
     label = "what the pump of the northern house needs before the first frost of the year"
     source = "\n".join([f"{label}:", *(f"- part {number}" for number in range(300))])
     notes = "\n".join(f"- {label}: part {number}" for number in range(300))
-    check_draft(DRAFT, notes, tokens=150, limit_tokens=900, source_text=source)
+    check_draft(DRAFT, notes, seqs=SEQS, tokens=150, limit_tokens=900, source_text=source)
+
+
+@pytest.mark.parametrize(("first", "last"), [(99, 100), (0, 3), (30, 31), (8, 7)])
+def test_a_note_must_name_messages_of_its_source(first: int, last: int) -> None:
+    draft = replace(DRAFT, notes=(Note(text="tea", first_seq=first, last_seq=last),))
+    with pytest.raises(
+        ObservationRejected, match=rf"{first}\.\.{last}.* is 1\.\.30: take"
+    ) as caught:
+        check_draft(draft, "- tea", seqs=SEQS, tokens=2, limit_tokens=300, source_text=PROSE)
+    assert caught.value.reason == "out_of_range"
 
 
 @pytest.mark.parametrize("text", ["", "one line", PROSE, "a\nb\nc\nd\ne\nf\ng\nh\ni"])

@@ -300,6 +300,7 @@ class DailyNotes:
             check_draft,
             draft,
             rendered,
+            seqs=range(segment.first_seq, segment.last_seq + 1),
             tokens=self.count_text(rendered),
             limit_tokens=tokens + MIN_TARGET_TOKENS,
             source_text=text,

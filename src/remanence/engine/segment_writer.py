@@ -311,6 +311,7 @@ class SegmentWriter:
             check_draft,
             draft,
             text,
+            seqs=range(empty.first_seq, empty.last_seq + 1),
             tokens=tokens,
             limit_tokens=limit_tokens,
             source_text="\n".join(texts),

@@ -11,12 +11,13 @@ RUN_WORDS = 5
 
 
 def check_draft(
-    draft: Draft, text: str, *, tokens: int, limit_tokens: int, source_text: str
+    draft: Draft, text: str, *, seqs: range, tokens: int, limit_tokens: int, source_text: str
 ) -> None:
     """Raise `ObservationRejected` unless *text*, the rendered *draft*, may replace its source.
 
     Rejects answers that were cut off, are empty without declaring that nothing was worth noting,
-    exceed their source or budget, or repeat themselves more than the source does.
+    name messages other than the source's (*seqs*), exceed their source or budget, or repeat
+    themselves more than the source does.
     """
     if not draft.complete:
         raise ObservationRejected(
@@ -28,6 +29,7 @@ def check_draft(
         if draft.nothing:
             return
         raise ObservationRejected("empty", f"{draft.made_by} returned no notes")
+    check_ranges(draft, seqs)
     if tokens > limit_tokens:
         raise ObservationRejected(
             "too_large",
@@ -35,6 +37,18 @@ def check_draft(
             f"generation's budget has {limit_tokens:,}",
         )
     check_repetition(text, source_text, made_by=draft.made_by)
+
+
+def check_ranges(draft: Draft, seqs: range) -> None:
+    """Raise `ObservationRejected` if a note is of messages that are not among *seqs*."""
+    for note in draft.notes:
+        if not seqs.start <= note.first_seq <= note.last_seq < seqs.stop:
+            raise ObservationRejected(
+                "out_of_range",
+                f"{draft.made_by} returned a note of messages {note.first_seq}..{note.last_seq}, "
+                f"and its source is {seqs.start}..{seqs.stop - 1}: take first_seq and last_seq "
+                "from the request",
+            )
 
 
 def check_repetition(text: str, source_text: str, *, made_by: str) -> None:
