@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.builders import count_tokens, numbered, observe_request
 
+from remanence.errors import ModelError
 from remanence.observers.llm import ModelObserver
 from remanence.protocols import ModelRequest
 from remanence.testing.models import ModelScript, ScriptedModel
@@ -110,6 +111,30 @@ async def test_values_are_looked_for_after_trimming() -> None:
     assert len(requests) == 2
     assert "Ana has ticket QF-7781" in [note.text for note in draft.notes]
     assert count_tokens("\n".join(note.text for note in draft.notes)) <= 60 * 1.5 + 16
+
+
+@pytest.mark.parametrize("answer", ["#1 Ana: lives in Bern", "NOTHING"])
+@pytest.mark.parametrize("repaired", ["#1 something else", ModelError("overloaded", "busy")])
+async def test_values_are_noted_if_repair_fails_even_where_nothing_else_is(
+    answer: str, repaired: ModelScript
+) -> None:
+    known = Note(text="lives in Bern", first_seq=1, last_seq=1, observed_at=_AT, speaker="Ana")
+    messages = _said("And so on.", "My booking is BK-2277.")
+    draft, _ = await _observe(messages, answer, repaired, known=(known,))
+
+    (note,) = draft.notes
+    assert note.text == "Exact values: BK-2277"
+    assert (note.first_seq, note.last_seq) == (2, 2)
+    assert note.observed_at == messages[1].created_at
+    assert not draft.nothing
+
+
+@pytest.mark.parametrize("answer", ["SKIP", "NOTHING"])
+async def test_values_of_which_a_model_says_that_none_matters_are_not_noted(answer: str) -> None:
+    draft, requests = await _observe(_said("My booking is BK-2277."), "NOTHING", answer)
+
+    assert len(requests) == 2
+    assert draft.nothing
 
 
 async def test_the_repair_shows_the_notes_of_its_passages_and_no_others() -> None:

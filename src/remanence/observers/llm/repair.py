@@ -9,7 +9,7 @@ from remanence.notes import render_notes
 from remanence.observers.llm.lines import LineNotes, format_line, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.prompt import Entry, Section, fill_prompt
-from remanence.observers.llm.request import SKIP, Answer, Question, ask_once, is_word
+from remanence.observers.llm.request import NOTHING, SKIP, Answer, Question, ask_once, is_word
 from remanence.observers.llm.task import TOKENS_A_VALUE, Task
 from remanence.observers.llm.values import passages, values_note, without_invented
 from remanence.observers.llm.writer import output_limit
@@ -22,7 +22,8 @@ ADDED_VALUES = 5
 async def repair(model: Model, task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
     """Return the notes with lines for *values*, asked for in one call.
 
-    If the call fails, or repair is turned off, one line that lists the values is added instead.
+    If the call fails or is of no use, or repair is turned off, one line that lists the values is
+    added instead.
     """
     if not task.repair:
         return await asyncio.to_thread(_add_values, task, made, values)
@@ -31,7 +32,7 @@ async def repair(model: Model, task: Task, made: LineNotes, values: Sequence[str
         answer = await ask_once(model, question)
     except ModelError:
         return await asyncio.to_thread(_add_values, task, made, values)
-    if is_word(answer.text, SKIP):
+    if is_word(answer.text, SKIP) or is_word(answer.text, NOTHING):
         return made
     return await asyncio.to_thread(_add_lines, task, made, values, answer, question)
 
@@ -89,14 +90,17 @@ def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -
 
 
 def _add_values(task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
-    """Return the notes with a line of the first values, as many as fit."""
-    if not made.notes:
-        return made
+    """Return the notes with a line of the first values, as many as fit.
+
+    If it is the only line, it may be as long as a CRITICAL one.
+    """
+    last_at = made.notes[-1].observed_at if made.notes else None
+    limit = task.limits.ordinary if made.notes else task.limits.critical
     for number in range(min(ADDED_VALUES, len(values)), 0, -1):
-        line = values_note(task.pieces, values[:number], like=made.notes[-1])
+        line = values_note(task.pieces, values[:number], at=last_at)
         tokens = task.request.count_tokens(
             render_notes([*made.notes, line], task.request.note_format)
         )
-        if tokens <= task.limits.ordinary:
+        if tokens <= limit:
             return made._replace(notes=(*made.notes, line))
     return made

@@ -88,14 +88,17 @@ def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...
     return tuple(below_times(timed))
 
 
-def values_note(pieces: Sequence[Piece], values: Sequence[str], like: Note) -> Note:
-    """Return a note that lists the values, with their source messages and the time of *like*."""
-    sources = [piece for piece in pieces if any(value in piece.text for value in values)]
+def values_note(pieces: Sequence[Piece], values: Sequence[str], at: datetime | None) -> Note:
+    """Return a note that lists the values, with their source messages.
+
+    It has the time *at*, or else that of the first of these messages.
+    """
+    sources = [piece for piece in pieces if any(value in piece.text for value in values)] or pieces
     return Note(
         text=f"Exact values: {'; '.join(values)}",
-        first_seq=min((piece.first_seq for piece in sources), default=like.first_seq),
-        last_seq=max((piece.last_seq for piece in sources), default=like.last_seq),
-        observed_at=like.observed_at,
+        first_seq=min(piece.first_seq for piece in sources),
+        last_seq=max(piece.last_seq for piece in sources),
+        observed_at=at or sources[0].at,
     )
 
 
