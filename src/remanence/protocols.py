@@ -322,8 +322,9 @@ class Tape(Protocol):
     async def delete(self, ref: ConversationRef) -> bool:
         """Erase a conversation and everything derived from it, including facts; false if there is none.
 
-        Repetitions replace erased facts as in `forget`. Model calls stay in the ledger under their
-        user, without the conversation's name.
+        Repetitions replace erased facts as in `forget`; a fork that has the messages of a fact counts
+        as repeating it. Model calls stay in the ledger under their user, without the conversation's
+        name.
         """
 
     async def forget_user(self, owner: Owner) -> None:

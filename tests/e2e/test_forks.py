@@ -76,12 +76,35 @@ async def test_a_fork_whose_source_forgets_meanwhile_has_the_tombstone() -> None
     assert kinds == ["forgotten", "message"]
 
 
-async def test_a_fork_shows_the_facts_of_its_source_until_that_is_deleted() -> None:
+@pytest.mark.parametrize("fork_ends", [False, True])
+async def test_a_fork_keeps_the_facts_of_its_messages_when_its_source_is_deleted(
+    *, fork_ends: bool
+) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(Message.user("I'm allergic to peanuts."), Message.assistant("Noted."))
+        await chat.append(Message.user("I moved to York."))
+        await chat.end()
+        await chat.fork("trip-2", last_seq=2)
+        fork = chat.sibling("trip-2")
+        if fork_ends:
+            await fork.end()
+        await chat.delete()
+        facts = await memory.facts.list(user="ana", history=True)
+
+        assert [(fact.conversation, fact.first_seq) for fact in facts] == [("trip-2", 1)]
+        assert "peanuts" in facts[0].summary
+        assert "peanuts" in (await memory.conversation("new", user="ana").context()).to_text()
+        await fork.delete()
+        assert await memory.facts.list(user="ana", history=True) == ()
+
+
+async def test_a_fork_shows_facts_of_later_messages_of_its_source_until_that_is_deleted() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("trip", user="ana")
         await chat.append(*MESSAGES)
         await memory.facts.save("Lives in Porto.", user="ana", conversation="trip")
-        await chat.fork("trip-2", last_seq=3)
+        await chat.fork("trip-2", last_seq=2)
         fork = chat.sibling("trip-2")
         shown = str((await fork.context()).system)
         (begun, *_) = await fork.log()
@@ -90,4 +113,4 @@ async def test_a_fork_shows_the_facts_of_its_source_until_that_is_deleted() -> N
 
         assert ("Porto" in shown, "Porto" in left) == (True, False)
         assert "'trip'" in begun.detail
-        assert len(await fork.messages()) == 3
+        assert len(await fork.messages()) == 2

@@ -91,6 +91,22 @@ def repetitions(connection: Connection, owner: Owner) -> tuple[Repetition, ...]:
     )
 
 
+def said_in(connection: Connection, owner: Owner, conversation: str) -> list[tuple[Fact, Fact]]:
+    """Return the facts and repetitions from a conversation, each behind the fact that it repeats.
+
+    A fact that is no repetition is returned behind itself.
+    """
+    known = {fact.id: fact for fact in of_owner(connection, owner, history=True)}
+    again = ((known[said.repeats], said.fact) for said in repetitions(connection, owner))
+    pairs = itertools.chain(((fact, fact) for fact in known.values()), again)
+    return [(fact, said) for fact, said in pairs if said.conversation == conversation]
+
+
+def repeat(connection: Connection, known: Fact, fact: Fact) -> None:
+    """Store a fact as a repetition of a *known* one of the same owner."""
+    _repeat(connection, _create_key(connection, known.owner), known, fact)
+
+
 def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
     key = _key(connection, owner)
     if key is None or limit < 1:

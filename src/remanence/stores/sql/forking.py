@@ -1,17 +1,36 @@
 """Forks: new conversations that start with the first messages of another, and their notes."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
 
+from remanence.clock import Clock
 from remanence.errors import StoreError
 from remanence.stores import transitions
 from remanence.stores.rows import decode_time, encode_instant
-from remanence.stores.sql import segments, states, tape, vectors
+from remanence.stores.sql import facts, segments, states, tape, vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, EventValue, MemoryState
+from remanence.types import ConversationRef, EventValue, Fact, MemoryState
 
 _COPIED: LiteralString = (
     "seq, id, role, kind, name, content, calls, created_at, tokens, sum_tokens, digest"
+)
+
+_RELATED: LiteralString = (
+    "SELECT conversations.key, conversations.id FROM messages AS mine "
+    "JOIN conversations AS source ON source.key = mine.conversation "
+    'JOIN conversations ON conversations.tenant = source.tenant AND conversations."user" = '
+    'source."user" AND conversations.key != source.key '
+    "JOIN messages AS theirs ON theirs.conversation = conversations.key AND theirs.seq = 1 "
+    "WHERE mine.conversation = ? AND mine.seq = 1 AND theirs.id = mine.id "
+    "AND theirs.created_at = mine.created_at ORDER BY conversations.key"
+)
+"""The conversations that begin with the first message of another: its forks, source and siblings."""
+
+_SHARED: LiteralString = (
+    "SELECT count(*) FROM messages AS mine JOIN messages AS theirs ON theirs.seq = mine.seq "
+    "AND theirs.id = mine.id AND theirs.kind = mine.kind AND theirs.content = mine.content "
+    "WHERE mine.conversation = ? AND theirs.conversation = ? AND mine.seq BETWEEN ? AND ?"
 )
 
 
@@ -79,3 +98,33 @@ def _copy_tape(
     begun = states.by_key(connection, key)
     assert begun is not None
     return begun
+
+
+def leave_facts(connection: Connection, ref: ConversationRef, clock: Clock) -> None:
+    """Let facts of a conversation outlive it where a fork has their messages, too.
+
+    They become repetitions from the oldest such fork, which replace them when they are erased.
+    """
+    connection.lock(ref)
+    source = states.by_ref(connection, ref)
+    if source is None or source.owner is None:
+        return
+    related = connection.execute(_RELATED, (source.key,)).fetchall()
+    if not related:
+        return
+    connection.lock(source.owner)
+    for known, said in facts.said_in(connection, source.owner, ref.id):
+        for key, id_ in related:
+            if _shares(connection, source.key, key, said):
+                heir = replace(said, id=clock.new_id("fact"), conversation=id_)
+                facts.repeat(connection, known, heir)
+                break
+
+
+def _shares(connection: Connection, source: int, other: int, said: Fact) -> bool:
+    """Return whether two tapes have the same messages where a fact comes from."""
+    if said.first_seq is None:
+        return False
+    last_seq = said.last_seq or said.first_seq
+    count: int = connection.execute(_SHARED, (source, other, said.first_seq, last_seq)).get
+    return count == last_seq - said.first_seq + 1

@@ -162,6 +162,7 @@ class SQLStore(ABC):
         await self._write(forget)
 
     def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
+        forking.leave_facts(connection, ref, self._clock)
         deleted = tape.delete(connection, ref)
         if deleted is not None:
             facts_sql.erase_of_conversation(connection, ref, deleted.user)

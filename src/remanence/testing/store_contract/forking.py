@@ -1,4 +1,4 @@
-"""Forks: the beginning of a tape in a new conversation, with its notes, without its facts."""
+"""Forks: the beginning of a tape in a new conversation, with its notes; facts that outlive it."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from remanence.protocols import Store
 from remanence.testing.store_contract.forgetting import erasure_of, forget, remade
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
     OTHER,
     REF,
     TOKENS,
@@ -17,6 +18,7 @@ from remanence.testing.store_contract.samples import (
     new,
     observe_ranges,
     reflection,
+    said_again,
     tape,
     user,
 )
@@ -39,7 +41,7 @@ async def spans(store: Store) -> list[tuple[int, int, int]]:
 
 
 class ForkContract(Handles):
-    """`fork`."""
+    """`fork`, and what a fork keeps when its source is deleted."""
 
     async def test_a_fork_has_the_messages_up_to_its_end_and_their_notes(
         self, store: Store
@@ -155,6 +157,58 @@ class ForkContract(Handles):
         forked = await fork(store, state, 5)
 
         assert forked.facts_seq == 4
+
+    async def test_facts_of_shared_messages_stay_with_a_fork_when_its_source_is_deleted(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 6)
+        shared = fact("f1", "Lives in Rome", conversation=REF.id, first_seq=1, last_seq=2)
+        later = fact("f2", "Lives in Oslo", conversation=REF.id, first_seq=6, last_seq=6)
+        by_hand = fact("f3", "Keeps bees", conversation=REF.id)
+        await store.save_facts(new(shared, by_hand))
+        await store.save_facts(new(later, f1="f2"))
+        await fork(store, state, 5)
+
+        await store.delete(REF)
+
+        (left,) = await store.facts(ANA, history=True)
+        assert (left.summary, left.conversation) == (shared.summary, OTHER.id)
+        assert (left.first_seq, left.last_seq, left.valid_to) == (1, 2, None)
+        assert await store.search_facts(ANA, "rome", limit=5) == (left,)
+        assert await store.repetitions(ANA) == ()
+        await store.delete(OTHER)
+        assert await store.facts(ANA, history=True) == ()
+        await store.scrub()
+        assert await store.check() == ()
+
+    async def test_a_repetition_stays_with_a_fork_of_its_conversation(self, store: Store) -> None:
+        state = await tape(store, 2)
+        third = ConversationRef(REF.tenant, "third")
+        await tape(store, 1, third)
+        first = fact("f1", "Keeps bees", conversation=third.id, first_seq=1, last_seq=1)
+        again = fact("f2", "Has bees", conversation=REF.id, first_seq=2, last_seq=2)
+        await store.save_facts(new(first))
+        await store.save_facts(said_again("f1", again))
+        await fork(store, state, 2)
+
+        await store.delete(REF)
+        await store.delete(third)
+
+        (left,) = await store.facts(ANA, history=True)
+        assert (left.summary, left.conversation) == ("Has bees", OTHER.id)
+
+    async def test_facts_of_messages_that_a_fork_has_forgotten_go_with_its_source(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 2)
+        one = fact("f1", "Lives in Rome", conversation=REF.id, first_seq=2, last_seq=2)
+        await store.save_facts(new(one))
+        forked = await fork(store, state, 2)
+        await forget(store, forked, await erasure_of(store, 2))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA, history=True) == ()
 
     async def test_a_conversation_that_exists_is_no_fork(self, store: Store) -> None:
         state = await tape(store, 2)
