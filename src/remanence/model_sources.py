@@ -1,14 +1,14 @@
 """Observers, reflectors and extractors made from the arguments of `Memory.open`."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from remanence.arguments import require_async_methods
 from remanence.clock import Clock
 from remanence.costs.budgets import Budgeted, Budgets
-from remanence.errors import InvalidPolicy
+from remanence.errors import InvalidArgument, InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
@@ -71,6 +71,7 @@ class ObserverFactory:
             require_async_methods("observer", chosen, "observe")
             observer = self._meter(chosen)
         else:
+            _require_model(source, "an Observer", "observe")
             key = self.settings.observer_key_variable or self._shared_key(own)
             observer = self._ask(ModelObserver, chosen, key)
         continues = self.policy.enabled and self.policy.observer_mode == "continuation"
@@ -95,6 +96,7 @@ class ObserverFactory:
             require_async_methods("reflector", chosen, "reflect")
             reflector = self._meter(chosen)
         else:
+            _require_model(source, "a Reflector", "reflect")
             key = self.settings.reflector_key_variable or self._shared_key(own)
             reflector = self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
@@ -110,6 +112,7 @@ class ObserverFactory:
             require_async_methods("extractor", chosen, "extract")
             extractor = self._meter(chosen)
         else:
+            _require_model(source, "a FactExtractor", "extract")
             extractor = self._ask(ModelFacts, chosen, self._shared_key(source))
         if not self.budgets or isinstance(extractor, ExtractiveFacts):
             return extractor
@@ -159,3 +162,12 @@ class ObserverFactory:
             texts = (request.stable, request.prompt)
             tokens = await asyncio.to_thread(lambda: sum(map(self.count, texts)))
             self.compare(usage, tokens)
+
+
+def _require_model(source: object, protocol: str, method: str) -> None:
+    """Raise `InvalidArgument` for a value that is no source of a model, and not a *protocol* either."""
+    if source and not (isinstance(source, str | Sequence | Model) or callable(source)):
+        raise InvalidArgument(
+            f"a value of type {type(source).__name__} is neither a model nor {protocol}: pass a name, "
+            f"an async function, a Model, or an object with `async def {method}(request)`"
+        )
