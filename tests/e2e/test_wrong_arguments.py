@@ -126,6 +126,10 @@ WRONG: dict[str, tuple[Call, str]] = {
         "is a dict: use Tool",
     ),
     "one tool": (lambda m, c: any_chat(c, model=answer, tools=tool()), "tools=.*pass a list"),
+    "tools of one name": (
+        lambda m, c: any_chat(c, model=answer, tools=[tool(), tool()]),
+        "2 tools are called 't': give each a name",
+    ),
     "no model": (lambda m, c: any_chat(c, model=None), "type NoneType is not a model: pass a name"),
     "plain model": (lambda m, c: any_chat(c, model=plain), "model=.*plain.*write async def"),
     "plain handler": (lambda m, c: tool(handler=plain), "handler=.*write async def"),

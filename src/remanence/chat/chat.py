@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
@@ -96,8 +97,8 @@ class Chat:
         Raises:
             ModelError: `unknown_model` or `auth`; the text names the remedy.
             MissingExtra: a named model needs `remanence[models]`.
-            InvalidArgument: an argument has a wrong type, such as a tool that is a dict, or a text is
-                not Unicode (NUL, lone surrogates).
+            InvalidArgument: an argument has a wrong type, such as a tool that is a dict, two tools
+                have one name, or a text is not Unicode (NUL, lone surrogates).
         """
         require_conversation(conversation)
         require_text(system=system, identity=identity)
@@ -388,3 +389,9 @@ def _require_tools(tools: object) -> None:
     for tool in tools:
         if not isinstance(tool, Tool):
             raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {remedy}")
+    for name, count in Counter(tool.name for tool in tools).items():
+        if count > 1:
+            raise InvalidArgument(
+                f"{count} tools are called {name!r}: give each a name of its own, by which the model "
+                "calls it"
+            )
