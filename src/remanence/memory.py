@@ -368,6 +368,9 @@ class Memory:
             after = page[-1].ref
         for pause in pauses:
             yield diagnose_pause(pause)
+        indexer = self._runtime.indexer
+        if indexer is not None and (failing := indexer.problem()) is not None:
+            yield failing
 
     async def unready(self) -> tuple[Unready, ...]:
         """Return the reasons why this memory is not ready; empty if it is.

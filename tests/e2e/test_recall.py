@@ -185,6 +185,26 @@ async def test_a_failing_embedder_leaves_the_search_by_words() -> None:
     assert "We walk the hound at noon." in [hit.text for hit in by_meaning]
 
 
+async def test_the_log_and_check_say_why_the_vectors_of_an_embedder_are_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0]] * (len(texts) + 1)
+
+    async with Memory.open(IN_MEMORY, embedder=embed) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("puppy"))
+        await chat.flush(everything=True)
+        found = {hit.text for hit in await chat.recall("puppy", kind="message")}
+        (problem,) = await memory.check()
+
+    told = " vectors of [2] dimensions for "
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert found == {"puppy"}
+    assert told in problem.what
+    assert any(told in text and "return one vector for each text" in text for text in warned)
+
+
 async def test_an_embedder_gets_no_secret_of_a_message_note_fact_or_query() -> None:
     secret = "sk-proj-4f9d2c71ab88e0"
     embedder = Meanings()

@@ -22,7 +22,7 @@ from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.providers.fallback import OF_THE_REQUEST
-from remanence.types import Keep, Owner, VectorItem, VectorTask
+from remanence.types import Keep, Owner, Problem, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
 MAX_CHARACTERS = 8_000
@@ -64,7 +64,7 @@ class VectorIndexer:
         self._waiting = Waiters()
         self._running: asyncio.Task[None] | None = None
         self._closed = False
-        self._failures = 0
+        self._failures, self._failure = 0, ""
         self._made: dict[VectorItem, Sequence[float] | None] = {}
 
     def start(self, background: Background) -> None:
@@ -83,6 +83,18 @@ class VectorIndexer:
         self._look.set()
         self._awaited.set()
         await settled
+
+    def problem(self) -> Problem | None:
+        """Return a problem if the last attempt failed."""
+        if not self._failures:
+            return None
+        return Problem(
+            conversation=None,
+            level="warning",
+            what=f"the embedder failed {self._failure}",
+            remedy="only words are searched meanwhile, and vectors are made later: correct the "
+            "embedder, or use another",
+        )
 
     async def close(self) -> None:
         """Stop at once; the next process finds the remaining texts again."""
@@ -117,9 +129,11 @@ class VectorIndexer:
                 self._made.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
             self._failures += 1
-            telemetry.embedding_failed(type(error).__name__, str(error), self._failures)
+            reason, cause = _cause(error)
+            self._failure = f"({reason}, {self._failures} in a row){cause and ': '}{cause}"
+            telemetry.embedding_failed(reason, str(error), self._failures, cause=cause)
             return retry_delay(self._policy, self._failures, jitter=0.0).total_seconds()
-        self._failures = 0
+        self._failures, self._failure = 0, ""
         return None
 
     async def _next_task(self) -> VectorTask | None:
@@ -202,7 +216,7 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
         raise ObservationRejected(
             "malformed",
             f"{embedder.name} gave {len(vectors)} vectors of {sorted(widths)} dimensions for "
-            f"{len(texts)} texts",
+            f"{len(texts)} texts: return one vector for each text, all of the same length",
         )
     odd = [value for vector in vectors for value in vector if not abs(value) <= MAX_VALUE]
     if odd:
@@ -212,6 +226,17 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
             "have the model return finite numbers, or use another embedder",
         )
     return vectors
+
+
+def _cause(error: Exception) -> tuple[str, str]:
+    """Return a short code for a failure, and a text for logs, which quotes nothing."""
+    match error:
+        case ModelError():
+            return error.reason, error.log_text
+        case ObservationRejected():
+            return error.reason, str(error)
+        case _:
+            return type(error).__name__, ""
 
 
 async def _without_secrets(texts: Sequence[str]) -> AsyncIterator[str]:

@@ -102,11 +102,11 @@ def step_failed(
     logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
-def embedding_failed(reason: str, message: str, failures: int) -> None:
-    """Count and log a failed embedder call; *message* is as for `step_failed`."""
+def embedding_failed(reason: str, message: str, failures: int, *, cause: str = "") -> None:
+    """Count and log a failed embedder call; *message* and *cause* are as for `step_failed`."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    text = "the embedder failed (%s, %d in a row); only words are searched"
-    logger.warning(text, reason, failures)
+    text = "the embedder failed (%s, %d in a row); only words are searched%s"
+    logger.warning(text, reason, failures, f": {cause}" if cause else "")
     logger.debug("the embedder failed with: %s", message)
 
 
