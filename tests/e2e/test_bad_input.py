@@ -1,6 +1,7 @@
 """What goes wrong names the thing, the value and the remedy, and nothing is written."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -49,6 +50,10 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
 }
 
 
+def said(text: Any) -> Message:
+    return Message(role="user", content=(TextPart(text=text),))
+
+
 def other(raw: str, dialect: Any = "openai") -> Message:
     return Message(role="user", content=(OtherPart(dialect=dialect, raw=raw),))
 
@@ -57,8 +62,8 @@ BAD_PARTS: dict[str, tuple[Any, str]] = {
     "part without type": (other('{"x": 1}'), "has no type"),
     "text part without text": (other('{"type": "text"}'), "needs text, a string"),
     "number as text": (other('{"type": "text", "text": 0}', "anthropic"), "needs text, a string"),
-    "text that is a number": (Message.user(0), "TextPart.text 0 is of the wrong type"),  # type: ignore[arg-type] # the case
-    "very long number": (Message.user(10**5_000), "TextPart.text of type int is of the wrong type"),  # type: ignore[arg-type] # the case
+    "text that is a number": (said(0), "TextPart.text 0 is of the wrong type"),
+    "very long number": (said(10**5_000), "TextPart.text of type int is of the wrong type"),
     "deep part": (other('{"type": "a", "b": ' + "[" * 999 + "]" * 999 + "}"), "is nested deeper"),
     "NaN in a part": (other('{"type": "a", "b": NaN}'), "NaN is not a JSON number"),
     "infinite number": (other('{"type": "a", "b": 1e999}'), "1e999 is not a JSON number"),
@@ -101,6 +106,22 @@ async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_
             await chat.append(Message.user("Good."), bad, Message.user("Also good."))
         assert (await chat.state()).last_seq == 1
         assert [message.text for message in await chat.messages()] == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (Message.user, (None,)),
+        (Message.user, (b"hi",)),
+        (Message.assistant, (5,)),
+        (Message.tool, ("call-1", ["hi"])),
+    ],
+)
+def test_a_text_that_is_no_str_is_refused_before_it_is_appended(
+    make: Callable[..., Message], arguments: tuple[Any, ...]
+) -> None:
+    with pytest.raises(InvalidMessage, match="of a message is not a str: convert it"):
+        make(*arguments)
 
 
 async def test_a_time_that_the_zone_of_a_conversation_does_not_have_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, gemini, openai, responses
-from remanence.wire.json_value import ClientObject
+from remanence.wire.json_value import ClientObject, quote
 from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
 
 MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
@@ -45,10 +45,14 @@ class Message:
         created_at: datetime | None = None,
         kind: MessageKind = "message",
     ) -> Self:
-        """Create a user message."""
+        """Create a user message.
+
+        Raises:
+            InvalidMessage: *text* is not a str.
+        """
         return cls(
             role="user",
-            content=(TextPart(text=text),),
+            content=(_text_part(text),),
             name=name,
             id=id,
             created_at=created_at,
@@ -65,8 +69,8 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """Create a message of the model, with text and tool calls."""
-        content = ((TextPart(text=text),) if text else ()) + tuple(tool_calls)
+        """Create a message of the model, with text and tool calls; errors as for `user`."""
+        content = ((_text_part(text),) if text else ()) + tuple(tool_calls)
         return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
 
     @classmethod
@@ -80,9 +84,9 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """Create a message with the result of the tool call *call_id*."""
+        """Create a message with the result of the tool call *call_id*; errors as for `user`."""
         result = ToolResultPart(
-            call_id=call_id, content=(TextPart(text=text),) if text else (), is_error=is_error
+            call_id=call_id, content=(_text_part(text),) if text else (), is_error=is_error
         )
         return cls(role="tool", content=(result,), name=name, id=id, created_at=created_at)
 
@@ -186,6 +190,15 @@ def split_record(data: Mapping[str, object]) -> Record:
         raise InvalidMessage(f"the id {id_!r:.80} of a message is not a string: use a string")
     fields = {key: value for key, value in data.items() if key not in ("id", "created_at")}
     return Record(id_, None if at is None else _time(at), fields)
+
+
+def _text_part(text: object) -> TextPart:
+    if not isinstance(text, str):
+        raise InvalidMessage(
+            f"text {quote(text)} of a message is not a str: convert it, or use "
+            "Message.from_openai(...) for a provider's parts"
+        )
+    return TextPart(text=text)
 
 
 def _time(value: object) -> datetime:
