@@ -222,6 +222,16 @@ def test_a_bad_line_is_named_with_its_value_and_the_remedy(lines: list[Any], exp
     assert expected in refusal(*lines)
 
 
+def test_a_byte_order_mark_is_ignored_also_where_files_were_joined() -> None:
+    marked = f"\ufeff{json.dumps(said('hi'))}"
+
+    assert [entry.message.text for entry in read(marked, said("there"), marked)] == [
+        "hi",
+        "there",
+        "hi",
+    ]
+
+
 def test_bytes_that_are_no_utf_8_are_named_with_their_line() -> None:
     lines = [json.dumps(said("a")).encode() + b"\n", b'{"role": "user", "content": "\xff"}']
 

@@ -58,7 +58,7 @@ def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
                 "in an export of ChatGPT or Claude"
             )
         try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield number, line.decode("utf-8-sig")  # joined files have marks in between
         except UnicodeDecodeError as error:
             raise MalformedTranscript(
                 f"{name}, line {number}: byte {line[error.start]:#04x} at position {error.start} "
