@@ -1,23 +1,22 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
-from collections.abc import Hashable, Iterator, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import log2
-from typing import TypeAlias
+from math import inf, log2
+from operator import itemgetter
 
 from remanence.clock import Clock
-from remanence.facts.meaning import STEM, is_home, meaning
+from remanence.facts.current import CurrentFacts
 from remanence.facts.relations import contradicts, is_verbatim, say_same, score_of_fact_end
 from remanence.facts.requests import find_named
-from remanence.facts.tags import HOME, STATEMENTS, is_wish
+from remanence.facts.tags import is_wish
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 _FEW_FACTS = 16
 """The number of a user's facts up to which the cutoff of the learned score holds."""
 _RISE_PER_DOUBLING = 0.4
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
-_Keys: TypeAlias = frozenset[Hashable]
 
 
 def merge_facts(
@@ -39,7 +38,7 @@ def merge_facts(
     """
     now = clock.now()
     ended = [fact for fact in past if fact.valid_to is not None]
-    merge = _Merge(known, ended, len(known), {fact.id: _keys(fact, made_by) for fact in known})
+    merge = _Merge(known, ended, CurrentFacts(known))
     for draft in drafts:
         if not draft.summary.strip():
             continue
@@ -60,7 +59,6 @@ def merge_facts(
         if draft.forgets:
             merge.forget(fact)
             continue
-        merge.relate(fact, draft)
         repeated = merge.find_repeated(draft)
         if repeated is not None and is_wish(fact) and not is_wish(repeated):
             # The user's own words take the place of others for the same.
@@ -107,38 +105,11 @@ class _Merge:
 
     known: Sequence[Fact]
     past: Sequence[Fact]
-    count: int
-    keys: dict[str, _Keys | None]
-    related: Sequence[Fact] = ()
-    """The facts that a draft may repeat or end, or that may end it, the last written first."""
+    current: CurrentFacts
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     ended: dict[str, Fact] = field(default_factory=dict)
     repetitions: list[Repetition] = field(default_factory=list)
-
-    def relate(self, fact: Fact, draft: FactDraft) -> None:
-        """Find what is related to a draft and its fact, before it is added."""
-        mine = self.keys[fact.id] = _keys(fact, fact.made_by)
-        self.related = [
-            known
-            for known in self._all()
-            if mine is None
-            or (keys := self.keys[known.id]) is None
-            or not mine.isdisjoint(keys)
-            or known.id == draft.replaces
-        ]
-
-    def current(self) -> list[Fact]:
-        """Return the related facts that nothing has ended, the last written first."""
-        return [fact for fact in self.related if self._is_current(fact)]
-
-    def _all(self) -> Iterator[Fact]:
-        yield from reversed(self.added.values())
-        yield from self.known
-
-    def _is_current(self, fact: Fact) -> bool:
-        is_ended = fact.valid_to is not None or fact.id in self.ended
-        return not is_ended and self._successor(fact) is None
 
     def _successor(self, fact: Fact) -> str | None:
         return self.replaced.get(fact.id, fact.superseded_by)
@@ -147,43 +118,48 @@ class _Merge:
         """Return the current fact that says the same; one that is to be replaced, word for word."""
         same = (
             fact
-            for fact in self.current()
+            for fact in self.current.alike(draft)
             if say_same(draft, fact) and (draft.replaces != fact.id or is_verbatim(draft, fact))
         )
         return next(same, None)
 
     def find_later(self, fact: Fact) -> Fact | None:
         """Return a current fact that was said later and replaces this one."""
-        later = [known for known in self.current() if known.valid_from > fact.valid_from]
-        other = next((known for known in later if contradicts(known, fact)), None)
+        other = next(
+            (
+                known
+                for known in self.current.contrary(fact)
+                if known.valid_from > fact.valid_from and contradicts(known, fact)
+            ),
+            None,
+        )
         if other is None:
-            best = max(later, key=lambda known: self._score(fact, known), default=None)
-            other = best if best is not None and self._score(fact, best) >= 0 else None
+            comparable = self.current.comparable(fact)
+            later = (known for known in comparable if known.valid_from > fact.valid_from)
+            other = self._surest((known, self._score(fact, known)) for known in later)
         return other
 
     def find_forgotten(self, fact: Fact) -> Fact | None:
         """Return the fact that says the same, and that the user asked to forget after this one."""
-        ended = (old for old in (*self.past, *self.added.values()) if self._successor(old) is None)
         return next(
             (
                 old
-                for old in ended
-                if old.valid_to and fact.valid_from <= old.valid_to and say_same(fact, old)
+                for old in (*self.past, *self.added.values())
+                if old.valid_to
+                and self._successor(old) is None
+                and fact.valid_from <= old.valid_to
+                and say_same(fact, old)
             ),
             None,
         )
 
     def forget(self, request: Fact) -> None:
         """End the facts that a request names."""
-        said = [
-            old
-            for old in self._all()
-            if self._is_current(old) and old.valid_from <= request.valid_from
-        ]
+        said = [old for old in self.current if old.valid_from <= request.valid_from]
         for old in find_named(request, said):
             facts = self.added if old.id in self.added else self.ended
             facts[old.id] = replace(old, valid_to=request.valid_from)
-            self.count -= 1
+            self.current.remove(old.id)
 
     def add_before(self, later: Fact, fact: Fact) -> None:
         """Add a fact that a later one has replaced, after those that were said before it."""
@@ -206,41 +182,31 @@ class _Merge:
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact, which may replace known ones and earlier ones of the same drafts."""
-        for old in self.current():
-            if _replaces(fact, draft, old):
+        named = self.current.get(draft.replaces)
+        for old in self.current.contrary(fact):
+            if old is not named and old.valid_from <= fact.valid_from and contradicts(fact, old):
                 self._end(old, fact)
-        before = [old for old in self.current() if old.valid_from <= fact.valid_from]
-        best = max(before, key=lambda old: self._score(old, fact), default=None)
-        if best is not None and self._score(best, fact) >= 0:
-            self._end(best, fact)
+        if named is not None:
+            self._end(named, fact)
+        comparable = self.current.comparable(fact)
+        before = (old for old in comparable if old.valid_from <= fact.valid_from)
+        surest = self._surest((old, self._score(old, fact)) for old in before)
+        if surest is not None:
+            self._end(surest, fact)
         self.added[fact.id] = fact
-        self.count += 1
+        self.current.add(fact)
 
     def _end(self, old: Fact, fact: Fact) -> None:
         self.replaced[old.id] = fact.id
-        self.count -= 1
+        self.current.remove(old.id)
 
     def _score(self, earlier: Fact, later: Fact) -> float:
         """Return how far the score that a later fact ends an earlier one is above its cutoff."""
-        doublings = log2(max(1.0, self.count / _FEW_FACTS))
+        doublings = log2(max(1.0, len(self.current) / _FEW_FACTS))
         return score_of_fact_end(earlier, later) - _RISE_PER_DOUBLING * doublings
 
-
-def _keys(fact: Fact, made_by: str) -> _Keys | None:
-    """Return keys of which two statements have one in common if one may repeat or end the other.
-
-    None unless it and what *made_by* makes are statements: others may share function words alone.
-    """
-    if not (fact.made_by.startswith(STATEMENTS) and made_by.startswith(STATEMENTS)):
-        return None
-    keys = {
-        fact.summary.casefold(),
-        (fact.conversation, fact.first_seq),
-        *(term[:STEM] for term in meaning(fact).bag),
-    }
-    return frozenset(keys | {HOME} if is_home(fact) else keys)
-
-
-def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
-    is_later = new.valid_from >= old.valid_from
-    return draft.replaces == old.id or (is_later and contradicts(new, old))
+    @staticmethod
+    def _surest(scored: Iterable[tuple[Fact, float]]) -> Fact | None:
+        """Return the first fact with the highest score, if that is not below 0."""
+        fact, score = max(scored, key=itemgetter(1), default=(None, -inf))
+        return fact if score >= 0 else None

@@ -56,7 +56,7 @@ def contradicts(new: Fact, old: Fact) -> bool:
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     moves = is_home(new) and is_home(old) and _differ(mine, theirs)
     moves = moves and _says_besides(theirs, mine) < 0
-    return (denies or moves) and _have_same_subject(new, old)
+    return (denies or moves) and _have_same_subject(mine, theirs, new.user)
 
 
 def _corrects(new: Fact, old: Fact) -> bool:
@@ -68,11 +68,10 @@ def _corrects(new: Fact, old: Fact) -> bool:
     return is_of_source and meaning(new).text.startswith(opening)
 
 
-def _have_same_subject(new: Fact, old: Fact) -> bool:
+def _have_same_subject(mine: Meaning, theirs: Meaning, user: str) -> bool:
     """Return whether one speaker said two facts of one person or thing, as far as they say so."""
-    mine, theirs = meaning(new), meaning(old)
     is_other = mine.speaker != theirs.speaker or have_other_owners(mine, theirs)
-    return not is_other and _is_of_one_person(new, old)
+    return not is_other and _is_of_one_person(mine.person, theirs.person, user)
 
 
 def have_other_owners(one: Meaning, other: Meaning) -> bool:
@@ -82,13 +81,14 @@ def have_other_owners(one: Meaning, other: Meaning) -> bool:
     return bool(one.owners and other.owners) and one.owners.isdisjoint(other.owners)
 
 
-def _is_of_one_person(new: Fact, old: Fact) -> bool:
+def _is_of_one_person(
+    mine: frozenset[str] | None, theirs: frozenset[str] | None, user: str
+) -> bool:
     """Return whether two homes are of one person, as far as both facts tell one."""
-    mine, theirs = meaning(new).person, meaning(old).person
     if mine is None or theirs is None:
         return True
-    user = terms(new.user.casefold())
-    mine, theirs = mine.difference(user), theirs.difference(user)
+    own = terms(user.casefold())
+    mine, theirs = mine.difference(own), theirs.difference(own)
     return bool(mine & theirs) or not (mine or theirs)
 
 
@@ -100,9 +100,9 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     gardens, where one denies another thing than the other affirms, where the later one says neither a
     change nor most of the earlier one again, and where it alone says little. What surely says several things is not ended, as the later one may end one of them.
     """
-    if not _have_same_subject(later, earlier):
-        return -inf
     one, other = meaning(earlier), meaning(later)
+    if not _have_same_subject(other, one, later.user):
+        return -inf
     is_statement = later.made_by.startswith(STATEMENTS)
     if not is_statement:
         score = score_of_saved(earlier.summary, later.summary)
