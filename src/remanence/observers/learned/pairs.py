@@ -4,9 +4,11 @@ They are compared by how much they share, where they differ, the classes of thei
 and learned scores of the later one. No word of content is a feature.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from itertools import count
 from math import inf, sqrt
 from typing import NamedTuple, TypeAlias
 
@@ -65,9 +67,15 @@ def score_of_groups(groups: Groups, file: str) -> float:
     """
     if not groups:
         return -inf
-    weights, rows = load(file), _rows(file)
-    total = sum(unpack(rows.total(group), 1)[0] / sqrt(len(group)) for group in groups)
+    weights = load(file)
+    total = sum(_share(group, file) for group in groups)
     return weights.biases[0] + weights.scales[0] * total - weights.cutoffs[weights.heads[0]]
+
+
+@lru_cache(maxsize=16_384)
+def _share(group: tuple[str, ...], file: str) -> float:
+    """Return the share of a group of features in a score; many pairs have the same."""
+    return unpack(_rows(file).total(group), 1)[0] / sqrt(len(group))
 
 
 def pair_features(earlier: str, later: str) -> Groups:
@@ -75,9 +83,12 @@ def pair_features(earlier: str, later: str) -> Groups:
     one, other = _statement(earlier), _statement(later)
     if one.grams.isdisjoint(other.grams):
         return ()
-    found = (_overlap(one, other), _differences(one.words, other.words), _classes(one, other))
-    groups = filter(None, (tuple(dict.fromkeys(group)) for group in found))
-    return (*groups, _scores(later), _change(one, other, later))
+    found = (
+        _overlap(one, other),
+        _differences(*_shapes(one.words, other.words)),
+        _classes(one.classes, other.classes),
+    )
+    return (*filter(None, found), _scores(later), _change(one, other, later))
 
 
 @cache
@@ -112,39 +123,66 @@ def _grams(word: str) -> AbstractSet[str]:
     return {word} if word[0].isdigit() else word_grams(word) - {f"word {word}"}
 
 
-def _overlap(one: _Statement, other: _Statement) -> Iterator[str]:
-    common = len(one.grams & other.grams)
-    for name, statement in (("earlier", one), ("later", other)):
-        covered = common / len(statement.grams)
-        yield f"covers {name} {level(covered, 0.05, 0.15, 0.3, 0.45, 0.6, 0.8)}"
-    yield f"common grams {level(common, 1, 2, 4, 7, 12)}"
-    longest = max(map(len, one.content & other.content), default=0)
-    yield f"longest common {level(longest, 1, 3, 4, 5, 6, 8, 10)}"
-    fewer, more = len(one.content - other.content), len(other.content - one.content)
-    yield f"only earlier {level(fewer, 1, 2, 3, 5)}"
-    yield f"only later {level(more, 1, 2, 3, 5)}"
-    yield f"only either {level(fewer, 1, 2, 3)} {level(more, 1, 2, 3)}"
-    if one.numbers or other.numbers:
-        yield f"numbers {_relation(one.numbers, other.numbers)}"
+def _overlap(one: _Statement, other: _Statement) -> tuple[str, ...]:
+    shared = one.content & other.content
+    return _overlap_features(
+        (len(one.grams), len(other.grams)),
+        len(one.grams & other.grams),
+        max(map(len, shared), default=0),
+        len(one.content) - len(shared),
+        len(other.content) - len(shared),
+        _relation(one.numbers, other.numbers),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _overlap_features(
+    sizes: tuple[int, int], common: int, longest: int, fewer: int, more: int, numbers: str
+) -> tuple[str, ...]:
+    """The features of how much two statements share; *sizes* are their numbers of parts of words."""
+    covered = (level(common / size, 0.05, 0.15, 0.3, 0.45, 0.6, 0.8) for size in sizes)
+    features = (
+        *(
+            f"covers {name} {share}"
+            for name, share in zip(("earlier", "later"), covered, strict=True)
+        ),
+        f"common grams {level(common, 1, 2, 4, 7, 12)}",
+        f"longest common {level(longest, 1, 3, 4, 5, 6, 8, 10)}",
+        f"only earlier {level(fewer, 1, 2, 3, 5)}",
+        f"only later {level(more, 1, 2, 3, 5)}",
+        f"only either {level(fewer, 1, 2, 3)} {level(more, 1, 2, 3)}",
+    )
+    return (*features, f"numbers {numbers}") if numbers else features
 
 
 def _relation(one: frozenset[str], other: frozenset[str]) -> str:
+    """Return how the numbers of two statements relate, "" if they have none."""
     if one == other:
-        return "same"
+        return "same" if one else ""
     if not (one and other):
         return "later" if other else "earlier"
     return "within" if one < other or other < one else "other"
 
 
-def _differences(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
-    """Yield what is replaced, added or left out, and at which place."""
+def _shapes(*texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
+    """Yield the words of texts as numbers: texts that differ alike have the same."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    for text in texts:
+        yield tuple(map(numbers.__getitem__, text))
+
+
+@lru_cache(maxsize=4_096)
+def _differences(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, ...]:
+    """The features of what is replaced, added or left out, and at which place."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    yield f"changes {level(len(changes), 1, 2, 3, 5)}"
-    yield f"alike {level(matcher.ratio(), 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)}"
+    alike = level(matcher.ratio(), 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    features = [f"changes {level(len(changes), 1, 2, 3, 5)}", f"alike {alike}"]
     for change, begin, end, start, stop in changes:
         size = len(other) if stop > start else len(one)
-        yield f"{change} {_place(*((start, stop) if stop > start else (begin, end)), size)}"
+        place = _place(*((start, stop) if stop > start else (begin, end)), size)
+        features.append(f"{change} {place}")
+    return tuple(dict.fromkeys(features))
 
 
 def _place(begin: int, end: int, size: int) -> str:
@@ -153,20 +191,22 @@ def _place(begin: int, end: int, size: int) -> str:
     return "end" if end == size else "middle"
 
 
-def _classes(one: _Statement, other: _Statement) -> Iterator[str]:
-    """Yield the classes of function words, with which of the statements have them."""
-    for names, which in (
-        (one.classes & other.classes, "both"),
-        (one.classes - other.classes, "earlier"),
-        (other.classes - one.classes, "later"),
-    ):
-        yield from (f"{which}: {name}" for name in sorted(names))
+@lru_cache(maxsize=4_096)
+def _classes(one: frozenset[str], other: frozenset[str]) -> tuple[str, ...]:
+    """The classes of function words, with which of the statements have them."""
+    found = ((one & other, "both"), (one - other, "earlier"), (other - one, "later"))
+    return tuple(f"{which}: {name}" for names, which in found for name in sorted(names))
 
 
 def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
     """The score that the later statement says a change, in steps, alone and with a common word."""
-    change = _change_score(later)
     names_it = any(len(word) >= _STEM for word in one.content & other.content)
+    return _change_features(later, names_it)
+
+
+@lru_cache(maxsize=4_096)
+def _change_features(later: str, names_it: bool) -> tuple[str, ...]:  # noqa: FBT001 - cached
+    change = _change_score(later)
     return (
         f"change {level(change, -1.5, -1, -0.5, 0, 0.5, 1, 1.5)}",
         f"change {level(change, -1, 0, 1)} {names_it}",
