@@ -54,6 +54,25 @@ def test_the_remedy_of_a_failed_step_fits_its_reason(reason: str, remedy: str) -
     assert found.remedy.endswith("; flush(retry=True) tries at once")
 
 
+@pytest.mark.parametrize(
+    ("step", "effect"),
+    [
+        ("observe", "messages stay raw"),
+        ("reflect", "notes are not condensed"),
+        ("facts", "no facts are extracted"),
+    ],
+)
+@pytest.mark.parametrize("skips", [0, 1])
+def test_a_failed_or_skipped_step_is_described_by_its_own_effect(
+    step: str, effect: str, skips: int
+) -> None:
+    failed = {f"{step}_failure": failure(step=step, skips=skips)}
+    found = problem(replace(STATE, **failed))  # type: ignore[arg-type]  # fields by name
+
+    assert found.what.startswith(f"{step} ")
+    assert found.remedy.startswith(f"{effect} meanwhile; the next ")
+
+
 @pytest.mark.parametrize("made_by", [MODEL, f"extract/3 {MODEL}", f"{MODEL} > openai:gpt-5"])
 def test_no_retry_at_once_is_offered_while_the_model_is_paused(made_by: str) -> None:
     state = replace(STATE, facts_failure=failure(reason="rate_limit", made_by=made_by))

@@ -7,7 +7,15 @@ from typing import Final
 from remanence.catalog import chain_links
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import is_latched, observation_due
-from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, ModelPause, Problem
+from remanence.types import (
+    EFFECTS,
+    BudgetState,
+    ConversationRef,
+    Failure,
+    MemoryState,
+    ModelPause,
+    Problem,
+)
 
 _LIMITS: Final = "calls_per_minute or input_tokens_per_minute below the provider's limits"
 _SECOND_MODEL: Final = "if it goes on, name a second model, which is tried when the first one fails"
@@ -137,12 +145,13 @@ def _failing(
 ) -> Problem:
     next_at = f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
     cause = f"{failure.reason}: {failure.message}"
+    meanwhile = f"{EFFECTS[failure.step]} meanwhile"
     if failure.left_out:
         return Problem(
             conversation=state.ref,
             level="info",
             what=f"{failure.step} was left out {_times(failure.left_out)}: {cause}",
-            remedy=f"messages stay raw meanwhile; the next look is {next_at}",
+            remedy=f"{meanwhile}; the next look is {next_at}",
         )
     latched = is_latched(policy, state, failure)
     next_try = "with the next message" if latched else next_at
@@ -153,7 +162,7 @@ def _failing(
         conversation=state.ref,
         level="error" if latched else "warning",
         what=f"{failure.step} failed {_times(failure.failures)}: {cause}",
-        remedy=f"messages stay raw meanwhile; the next try is {next_try}: {remedy}",
+        remedy=f"{meanwhile}; the next try is {next_try}: {remedy}",
     )
 
 

@@ -9,7 +9,15 @@ from typing import Literal, TypeAlias, get_args
 from opentelemetry import metrics
 
 from remanence.telemetry.spans import model_attributes
-from remanence.types import BudgetScope, BudgetState, MemoryState, Pruned, Segment, Usage
+from remanence.types import (
+    EFFECTS,
+    BudgetScope,
+    BudgetState,
+    MemoryState,
+    Pruned,
+    Segment,
+    Usage,
+)
 
 ContextListener: TypeAlias = Callable[[MemoryState, object], None]
 
@@ -96,9 +104,9 @@ def step_failed(
     *message* may quote private text, and is logged only at DEBUG.
     """
     _failed.add(1, {"step": step, "reason": reason})
-    text = "%s of conversation %r failed (%s, %d in a row); messages stay raw%s"
+    text = "%s of conversation %r failed (%s, %d in a row); %s%s"
     shown = f": {cause}" if cause else ""
-    logger.warning(text, step, conversation_id, reason, failures, shown)
+    logger.warning(text, step, conversation_id, reason, failures, EFFECTS[step], shown)
     logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
@@ -187,8 +195,8 @@ def budget_reached(state: BudgetState, subject: str) -> None:
 def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:
     """Count and log a step that was skipped on purpose; *message* is as for `step_failed`."""
     _skipped.add(1, {"step": step, "reason": reason})
-    text = "%s of conversation %r was skipped (%s); messages stay raw"
-    logger.info(text, step, conversation_id, reason)
+    text = "%s of conversation %r was skipped (%s); %s"
+    logger.info(text, step, conversation_id, reason, EFFECTS[step])
     logger.debug("the %s of %r was skipped: %s", step, conversation_id, message)
 
 

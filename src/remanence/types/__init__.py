@@ -56,6 +56,7 @@ from remanence.types.segment import (
     Tag as Tag,
 )
 from remanence.types.state import (
+    EFFECTS as EFFECTS,
     Appended as Appended,
     Backlog as Backlog,
     ConversationRef as ConversationRef,

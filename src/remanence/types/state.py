@@ -1,8 +1,9 @@
 """State of a conversation's memory: cursors, failures, log entries, snapshots and diagnostics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remanence.types.fact import FactsPin, Owner
 from remanence.types.segment import Segment
@@ -21,6 +22,15 @@ class TapeVersion(NamedTuple):
 
     key: int
     erasures: int
+
+
+EFFECTS: Final[Mapping[str, str]] = {
+    "observe": "messages stay raw",
+    "reflect": "notes are not condensed",
+    "facts": "no facts are extracted",
+    "look": "its work waits",
+}
+"""The effect of a failure on a conversation, by step, or of a look that failed before any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
