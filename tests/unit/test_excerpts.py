@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.notes.excerpts import beginning, ending, parts
+from remanence.notes.excerpts import beginning, both_ends, ending, parts
 
 _VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
 _TEXT = " ".join(_VALUES * 4)
@@ -15,7 +15,15 @@ def test_a_cut_makes_no_false_value(characters: int) -> None:
 
     assert set(beginning(_TEXT, characters).split()) <= words
     assert set(ending(_TEXT, characters).split()) <= words
+    assert set(both_ends(_TEXT, characters + 20).split()) <= words
     assert all(set(part.split()) <= words for part in parts(_TEXT, characters))
+
+
+def test_a_long_text_has_both_ends_on_lines_of_their_own() -> None:
+    text = f"first {'and ' * 90}last"
+
+    assert both_ends(text, len(text)) == text
+    assert both_ends(text, 20) == "first and\nand last"
 
 
 def test_a_value_too_long_to_be_left_out_shows_that_it_was_cut() -> None:

@@ -34,6 +34,14 @@ def ending(text: str, characters: int) -> str:
     return f"{ELLIPSIS}{text[start:]}" if cut is None else text[cut:].lstrip()
 
 
+def both_ends(text: str, characters: int) -> str:
+    """Return the text, or if it is longer than *characters* its beginning and its end, on own lines."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{beginning(text, half)}\n{ending(text, half)}"
+
+
 def parts(text: str, characters: int) -> Iterator[str]:
     """Yield the whole text in parts of at most *characters*, cut between words if possible."""
     start = 0

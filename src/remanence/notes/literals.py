@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal as OneOf, TypeAlias
 
+from remanence.notes.excerpts import both_ends
+
 LiteralKind: TypeAlias = OneOf["url", "path", "id", "date", "code", "quote", "number", "name"]
 
 _RANK: dict[LiteralKind, int] = {
@@ -81,10 +83,7 @@ def find_literals(text: str) -> tuple[Literal, ...]:
 
     Only the head and the tail of a very long text are scanned.
     """
-    if len(text) > _MAX_SCANNED:
-        half = _MAX_SCANNED // 2
-        text = f"{text[:half]}\n{text[-half:]}"
-    return tuple(_literals(text))
+    return tuple(_literals(both_ends(text, _MAX_SCANNED)))
 
 
 class LossReport:

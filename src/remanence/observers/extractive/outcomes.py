@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from remanence.notes.excerpts import both_ends
 from remanence.observers.extractive.passage import TOOL
 from remanence.observers.extractive.readable import blocks
 from remanence.types import Message, ToolCallPart
 
 _MAX_CHARS = 160
-_MAX_HALF = 100_000
-"""Characters at the beginning and at the end of a result that are looked at."""
+_MAX_TEXT = 200_000
+"""Characters of a result that are looked at, half of them at its end."""
 _MAX_DEPTH = 5
 _MAX_RECORDS = 20
 """Records of a list of JSON that are looked at."""
@@ -90,9 +91,7 @@ def _rows(text: str) -> Iterator[str | None]:
 
 def _lines(text: str) -> Iterator[str | None]:
     """Yield the lines of an output, None for those without content."""
-    if len(text) > 2 * _MAX_HALF:
-        text = f"{text[:_MAX_HALF]}\n{text[-_MAX_HALF:]}"
-    for line in text.splitlines():
+    for line in both_ends(text, _MAX_TEXT).splitlines():
         row = line.strip()[: 2 * _MAX_CHARS]
         yield shorten(_plain(_ORNAMENT.sub(" ", row).strip())) if _has_content(row) else None
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Generator, Iterator
 
 from remanence.notes.elements import replace_elements
+from remanence.notes.excerpts import both_ends
 from remanence.observers.extractive.sentences import ITEM
 
 _MAX_TEXT = 60_000
@@ -39,9 +40,7 @@ def readable_text(text: str) -> Generator[None, None, str]:
 
     An item has a mark for each list that it is in. Yields between steps.
     """
-    if len(text) > _MAX_TEXT:
-        half = _MAX_TEXT // 2
-        text = f"{text[:half]}\n{text[-half:]}"
+    text = both_ends(text, _MAX_TEXT)
     # Long runs of spaces, blank lines or one mark would be costly for patterns that look ahead.
     text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
     yield

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import LiteralString
 
+from remanence.notes.excerpts import both_ends
 from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import ranking
@@ -58,10 +59,8 @@ def index_some(connection: Connection, conversation: int) -> bool:
         indexed_seq = seq
         if kind != "message":
             continue
-        text = searchable_text(decode_content(content))
-        if len(text) > MAX_INDEXED_CHARACTERS:  # as indexing delays the writer
-            half = MAX_INDEXED_CHARACTERS // 2
-            text = f"{text[:half]}\n{text[-half:]}"
+        # Indexing a longer text would delay the writer.
+        text = both_ends(searchable_text(decode_content(content)), MAX_INDEXED_CHARACTERS)
         connection.add_words("text_index", key, scope(conversation), text)
         characters += len(text)
         if characters > _STEP_CHARACTERS:
