@@ -358,6 +358,19 @@ async def test_a_secret_parts_no_sentence_and_hides_no_fact_after_it() -> None:
     assert "I work at Siemens." in {draft.summary for draft in await extracted(message.text)}
 
 
+async def test_of_a_very_long_text_the_whole_sentences_of_both_ends_are_read() -> None:
+    numbered = (f"I visited harbour number {number} last year." for number in range(5_000))
+    said = f"I keep bees. {' '.join(numbered)} I live in Rome."
+    (message,) = observable([Message.user(said)])
+
+    lines = [line.text for line in spoken_lines([message])]
+
+    assert (lines[0], lines[-1]) == ("I keep bees.", "I live in Rome.")
+    assert sum(map(len, lines)) < 20_000 < len(said)
+    assert all(line.startswith("I visited harbour number ") for line in lines[1:-1])
+    assert all(line.endswith(" last year.") for line in lines[1:-1])
+
+
 async def test_a_fact_about_the_home_has_its_tag() -> None:
     (home,) = await extracted("I live in Oslo with my two dogs.")
 

@@ -1,8 +1,9 @@
 """The sentences of messages, as the learned scores read them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from remanence.notes.excerpts import beginning, ending
 from remanence.observers.extractive.quoted_text import find_handover, is_mostly_inside, quoted_spans
 from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.features import Line, Role
@@ -11,6 +12,8 @@ from remanence.types import Message, TextPart, ToolResultPart
 
 _STEP = 100
 """Sentences of a text from one step to the next."""
+_MAX_HALF = 10_000
+"""Characters at the beginning and at the end of a text that are read: people rarely write more."""
 
 
 class SpokenText(NamedTuple):
@@ -26,16 +29,17 @@ class SpokenText(NamedTuple):
 def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
     """Yield the texts of messages and of their tool results, None after each step of a long one.
 
-    A system message has none.
+    A system message has none. Of a very long text, both ends are read.
     """
     last: Line | None = None
     for message in messages:
-        for role, text in _parts(message):
+        for role, whole in _parts(message):
+            text, whole_sentences = _read(whole)
             quoted = tuple(quoted_spans(text))
             spans: list[Span] = []
             said: list[Line] = []
             opening: Line | None = None
-            for span in sentences(text):
+            for span in whole_sentences:
                 line = Line(text[span.start : span.end], role)
                 is_quoted = is_mostly_inside(span, quoted)
                 said.append(line._replace(reply_to=last, opening=opening, is_quoted=is_quoted))
@@ -52,6 +56,16 @@ def spoken_lines(messages: Sequence[Message]) -> Iterator[Line]:
     """Yield the sentences of messages and of their tool results."""
     for said in filter(None, spoken_texts(messages)):
         yield from said.lines
+
+
+def _read(text: str) -> tuple[str, Iterable[Span]]:
+    """Return a text with its sentences; of a very long one both ends, with those that are whole."""
+    if len(text) <= 2 * _MAX_HALF:
+        return text, sentences(text)
+    head, tail = beginning(text, _MAX_HALF), ending(text, _MAX_HALF)
+    at = len(head) + 1
+    before, behind = tuple(sentences(head))[:-1], tuple(sentences(tail))[1:]
+    return f"{head}\n{tail}", (*before, *(Span(at + start, at + end) for start, end in behind))
 
 
 def _mark_handed_over(own: tuple[Line, ...]) -> tuple[Line, ...]:
