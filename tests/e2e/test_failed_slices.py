@@ -9,10 +9,10 @@ import pytest
 from remanence import Memory, Message, Policy
 from remanence.conversation import Conversation
 from remanence.errors import ModelError
-from remanence.protocols import ObserveRequest
+from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.testing import FixedClock, ScriptedReflector, check_coverage, check_tiling
 from remanence.testing.observers import brief_notes
-from remanence.types import Draft, MemoryState
+from remanence.types import Draft, FactDraft, MemoryState
 
 POLICY = Policy(
     observe_tokens=400,
@@ -206,3 +206,54 @@ async def test_an_outage_leaves_nothing_out_however_long_it_lasts(reason: str) -
     assert state.observed_seq < POISONED_SEQ
     assert later.observed_seq > POISONED_SEQ
     assert not any(segment.failed for segment in segments)
+
+
+class FussyFacts:
+    """Extracts each message as a fact, but raises *error* on every request with the poisoned one."""
+
+    def __init__(self, error: Exception, name: str = "fussy/1") -> None:
+        self.name = name
+        self._error = error
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        if any(POISON in message.text for message in request.messages):
+            raise self._error
+        return tuple(FactDraft(summary=message.text) for message in request.messages)
+
+
+async def facts_around_a_bad_message(extractor: FussyFacts) -> tuple[MemoryState, list[str]]:
+    """The state and the facts of a conversation with one poisoned message after many attempts."""
+    clock = FixedClock()
+    async with Memory.open("sqlite:///:memory:", extractor=extractor, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        for text in ("I keep bees.", "I play chess.", POISON, "I live in Rome."):
+            await chat.append(Message.user(text))
+        for number in range(15):
+            await chat.append(Message.user(f"I own boat {number}."))
+            await chat.flush(everything=True)
+            clock.advance(5_000)
+        facts = await memory.facts.list(user="ana")
+        return await chat.state(), [fact.summary for fact in facts]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"), [(ValueError("nested"), "fussy/1"), (TimeoutError(), "extractive/9")]
+)
+async def test_one_bad_message_is_left_out_of_facts_and_later_ones_are_read(
+    error: Exception, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    state, facts = await facts_around_a_bad_message(FussyFacts(error, name))
+
+    assert {"I keep bees.", "I play chess.", "I live in Rome.", "I own boat 14."} <= set(facts)
+    assert POISON not in facts
+    assert (state.facts_seq, state.facts_failure) == (state.last_seq, None)
+    (warning,) = [text for text in caplog.messages if "left out of facts" in text]
+    assert warning.startswith("messages 3..3 of conversation 'a' ")
+
+
+@pytest.mark.parametrize("error", [ModelError("rate_limit", "busy"), TimeoutError()])
+async def test_an_outage_leaves_no_message_out_of_facts(error: Exception) -> None:
+    state, facts = await facts_around_a_bad_message(FussyFacts(error))
+
+    assert state.facts_seq < 3
+    assert "I live in Rome." not in facts

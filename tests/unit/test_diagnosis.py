@@ -73,6 +73,19 @@ def test_a_failed_or_skipped_step_is_described_by_its_own_effect(
     assert found.remedy.startswith(f"{effect} meanwhile; the next ")
 
 
+@pytest.mark.parametrize(
+    ("step", "made_by"), [("facts", "extractive/9"), ("observe", "ExtractiveObserver")]
+)
+def test_the_remedy_of_an_embedded_step_that_takes_too_long_names_no_model(
+    step: str, made_by: str
+) -> None:
+    failed = {f"{step}_failure": failure(step=step, made_by=made_by)}
+    found = problem(replace(STATE, **failed))  # type: ignore[arg-type]  # fields by name
+
+    assert "raise observe_timeout_seconds" in found.remedy
+    assert "model" not in found.remedy
+
+
 @pytest.mark.parametrize("made_by", [MODEL, f"extract/3 {MODEL}", f"{MODEL} > openai:gpt-5"])
 def test_no_retry_at_once_is_offered_while_the_model_is_paused(made_by: str) -> None:
     state = replace(STATE, facts_failure=failure(reason="rate_limit", made_by=made_by))

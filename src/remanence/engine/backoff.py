@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -13,9 +13,9 @@ from remanence.errors import ModelError, ObservationRejected, ObservationSkipped
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     DEFERRED,
-    UNREACHABLE,
+    failure_by,
     is_latched,
-    observe_failure,
+    is_outage,
     retry_delay,
 )
 from remanence.protocols import Store
@@ -74,8 +74,9 @@ class Backoff:
             telemetry.step_skipped(name, state.ref.id, reason, message)
         else:
             failures, skips, deferrals = failures + 1, 0, 0
-            rejections += reason not in UNREACHABLE
-            timeouts += reason == "timeout"
+            is_rejected = not is_outage(reason, made_by)
+            rejections += is_rejected
+            timeouts += reason == "timeout" and not is_rejected
             next_at = now + retry_delay(
                 self.policy,
                 failures,
@@ -102,29 +103,33 @@ class Backoff:
         return next_at
 
     def give_up_if_exhausted(
-        self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str
+        self,
+        name: Literal["observe", "facts"],
+        state: MemoryState,
+        messages: Sequence[Message],
+        error: Exception,
+        *,
+        made_by: str,
     ) -> FailedStretch | None:
-        """Return the failed stretch to record if the messages are given up, otherwise None.
+        """Return the failed stretch to record if a step gives up the messages, otherwise None.
 
-        They are given up once they are a single run and the observer has failed on it more than
+        They are given up once they are a single run and *made_by* has failed on it more than
         `max_failures` times, not counting outages.
         """
-        failure = observe_failure(state, observer)
+        failure = failure_by(state, name, made_by)
         rejections = failure.rejections if failure else 0
         is_last = rejections >= self.policy.max_failures and len(list(groups(messages))) == 1
-        if self.is_outage(error) or not is_last:
+        if self.is_outage(error, made_by=made_by) or not is_last:
             return None
         reason, message, log_text = self._cause(error)
-        telemetry.step_failed(
-            "observe", state.ref.id, reason, message, rejections + 1, cause=log_text
-        )
+        telemetry.step_failed(name, state.ref.id, reason, message, rejections + 1, cause=log_text)
         return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 
-    def is_outage(self, error: Exception) -> bool:
+    def is_outage(self, error: Exception, *, made_by: str) -> bool:
         """Return whether another attempt may succeed later with the same messages."""
         if isinstance(error, ObservationSkipped | StoreError):
             return True
-        return self._cause(error).reason in UNREACHABLE
+        return is_outage(self._cause(error).reason, made_by)
 
     def log(self, state: MemoryState, error: Exception) -> None:
         """Log a failed attempt to observe a given-up stretch again."""

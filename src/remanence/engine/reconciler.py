@@ -171,7 +171,9 @@ class Reconciler:
         try:
             return await self.segment_writer.observe(snapshot, messages, *others)
         except Exception as error:
-            stretch = self.backoff.give_up_if_exhausted(state, messages, error, observer=observer)
+            stretch = self.backoff.give_up_if_exhausted(
+                "observe", state, messages, error, made_by=observer
+            )
             if stretch is None:
                 raise
         return await self.segment_writer.commit_failed(state, messages, stretch, observer=observer)
@@ -215,7 +217,7 @@ class Reconciler:
         try:
             return await self.segment_writer.reobserve(snapshot, stand_in)
         except Exception as error:
-            if self.backoff.is_outage(error):
+            if self.backoff.is_outage(error, made_by=self.maker_names["observe"]):
                 raise
             self.backoff.log(snapshot.state, error)
         return await self.segment_writer.keep_stand_in(snapshot.state, stand_in)
@@ -245,9 +247,25 @@ class Reconciler:
             return IDLE if idle_at is None else wait(idle_at)
         if backoff := self._backoff_of("facts", look):
             return backoff
-        visible = self.segment_writer.visible
-        extract = partial(self.extraction.extract, look.snapshot, end, visible)
-        return await self._run_leased("facts", state, extract)
+        return await self._run_leased("facts", state, partial(self._extract, look.snapshot, end))
+
+    async def _extract(self, snapshot: Snapshot, end: int) -> bool:
+        """Commit the facts of the next messages; if that has failed too often, leave these out."""
+        state, extractor = snapshot.state, self.maker_names["facts"]
+        messages = await self.extraction.next_messages(state, end)
+        if not messages:
+            return False
+        failure = schedule.failure_by(state, "facts", extractor)
+        halved = schedule.halve(messages, failure.halvings if failure else 0)
+        try:
+            return await self.extraction.extract(snapshot, halved, self.segment_writer.visible)
+        except Exception as error:
+            stretch = self.backoff.give_up_if_exhausted(
+                "facts", state, halved, error, made_by=extractor
+            )
+            if stretch is None:
+                raise
+        return await self.extraction.leave_out(state, stretch)
 
     def _backoff_of(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
         """Return the wait after a failed step or observation; None if the step may run."""

@@ -17,6 +17,7 @@ from remanence.types import (
     Fact,
     FactChanges,
     FactDraft,
+    FailedStretch,
     MemoryState,
     Message,
     Note,
@@ -45,21 +46,24 @@ class Extraction:
     extractor: FactExtractor
     clock: Clock
 
-    async def extract(self, snapshot: Snapshot, end: int, visible: Visible) -> bool:
-        """Extract and commit the facts of the next messages of a conversation, up to *end*.
-
-        The extractor sees of them what *visible* returns. Returns False if there are no messages,
-        or if another worker committed first.
-        """
-        state, after = snapshot.state, snapshot.state.facts_seq
-        messages = await self.store.messages(
+    async def next_messages(self, state: MemoryState, end: int) -> Sequence[Message]:
+        """Return the next messages of a conversation for one extraction, up to *end*."""
+        return await self.store.messages(
             state.ref,
-            after=after,
-            limit=end - after,
+            after=state.facts_seq,
+            limit=end - state.facts_seq,
             max_tokens=self.policy.observe_max_tokens or EXTRACT_TOKENS,
         )
-        if not messages:
-            return False
+
+    async def extract(
+        self, snapshot: Snapshot, messages: Sequence[Message], visible: Visible
+    ) -> bool:
+        """Extract and commit the facts of the next messages of a conversation.
+
+        The extractor sees of them what *visible* returns. Returns False if another worker committed
+        first.
+        """
+        state, after = snapshot.state, snapshot.state.facts_seq
         last_seq = messages[-1].seq
         changes = FactChanges()
         owner = state.owner
@@ -88,6 +92,22 @@ class Extraction:
         if committed is not None:
             telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
         return committed is not None
+
+    async def leave_out(self, state: MemoryState, stretch: FailedStretch) -> bool:
+        """Go on behind messages that were given up; false if another worker committed first.
+
+        The failure stays, so that the wait is as long as before if the next messages fail, too.
+        """
+        committed = await self.store.commit_facts(
+            state, FactChanges(), facts_seq=stretch.last_seq, at=self.clock.now()
+        )
+        if committed is None:
+            return False
+        telemetry.left_out_of_facts(state.ref.id, stretch.first_seq, stretch.last_seq)
+        if state.facts_failure is not None:
+            failure = replace(state.facts_failure, rejections=0, timeouts=0)
+            await self.store.record_failure(committed, failure)
+        return True
 
     async def changes(
         self,

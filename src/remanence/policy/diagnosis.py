@@ -6,7 +6,7 @@ from typing import Final
 
 from remanence.catalog import chain_links
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import is_latched, observation_due
+from remanence.policy.schedule import EMBEDDED, is_latched, observation_due
 from remanence.types import (
     EFFECTS,
     BudgetState,
@@ -19,6 +19,7 @@ from remanence.types import (
 
 _LIMITS: Final = "calls_per_minute or input_tokens_per_minute below the provider's limits"
 _SECOND_MODEL: Final = "if it goes on, name a second model, which is tried when the first one fails"
+_TIME: Final = "raise observe_timeout_seconds, or give the machine more processor time"
 _OTHER_MODEL: Final = "if it happens again, use another model"
 
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -156,6 +157,8 @@ def _failing(
     latched = is_latched(policy, state, failure)
     next_try = "with the next message" if latched else next_at
     remedy = _REMEDIES.get(failure.reason, f"check the {_MAKERS[failure.step]}")
+    if failure.reason == "timeout" and failure.made_by.startswith(EMBEDDED):
+        remedy = _TIME
     if not _is_paused(failure, paused):
         remedy += "; flush(retry=True) tries at once"
     return Problem(

@@ -119,7 +119,7 @@ class Policy:
         retry_max_seconds: the longest such wait; up to a quarter is added at random, and a
             provider may ask for up to a day.
         max_failures: after this many failures in a row, only new messages allow another attempt; a
-            single message that fails more often is left without notes.
+            single message that fails more often is left without notes, or without facts.
         fallback_after_failures: after this many failures in a row, the embedded observer stands in
             until the configured one works again and replaces its notes; by default messages stay
             raw.

@@ -30,6 +30,9 @@ UNREACHABLE = frozenset(
 )
 """Failure reasons of an observer that a reflector would most likely run into, too."""
 
+EMBEDDED = ("extractive/", "ExtractiveObserver", "ExtractiveReflector")
+"""Beginnings of the names of the embedded extractor, observer and reflector, which call no model."""
+
 COSTLY_FACTOR = 10
 _COSTLY = frozenset({"cut_off"})
 """Failure reasons of attempts that took two calls and would most likely fail again soon."""
@@ -157,10 +160,23 @@ def observation_slice(
     return Slice(tuple(messages[: chosen + 1]), is_cut)
 
 
+def is_outage(reason: str, made_by: str) -> bool:
+    """Return whether another attempt of *made_by* may succeed later with the same messages.
+
+    What calls no model takes too long again.
+    """
+    return reason in UNREACHABLE and not (reason == "timeout" and made_by.startswith(EMBEDDED))
+
+
 def observe_failure(state: MemoryState, observer: str) -> Failure | None:
     """Return the last failure to observe, if it was *observer*'s."""
-    failure = state.observe_failure
-    return failure if failure is not None and failure.made_by in ("", observer) else None
+    return failure_by(state, "observe", observer)
+
+
+def failure_by(state: MemoryState, step: str, made_by: str) -> Failure | None:
+    """Return the last failure of a step, if it was by *made_by*."""
+    failure = state.failure_of(step)
+    return failure if failure is not None and failure.made_by in ("", made_by) else None
 
 
 def halve(messages: Sequence[Message], times: int) -> tuple[Message, ...]:

@@ -96,6 +96,12 @@ def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
     logger.debug("%r gave %d facts, which replaced %d", conversation_id, facts, replaced)
 
 
+def left_out_of_facts(conversation_id: str, first_seq: int, last_seq: int) -> None:
+    """Log that messages leave no facts, as every attempt to extract them failed."""
+    text = "messages %d..%d of conversation %r are left out of facts, as every attempt failed"
+    logger.warning(text, first_seq, last_seq, conversation_id)
+
+
 def step_failed(
     step: str, conversation_id: str, reason: str, message: str, failures: int, *, cause: str = ""
 ) -> None:
