@@ -19,11 +19,12 @@ from typing import NamedTuple
 from benchmarks.rows import Row, show
 from remanence import Memory, Message
 from remanence.facts import ExtractiveFacts
+from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.score import scorer
 from remanence.observers.spoken import spoken_lines
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock
-from remanence.types import ConversationRef
+from remanence.types import ConversationRef, FactDraft
 
 READ = Path(__file__).with_name("statements.tsv")
 """A line per statement: `keep` or `drop`, the language, the text. No statement is in `data/notes`."""
@@ -49,12 +50,16 @@ MESSAGES = Path(__file__).with_name("unseen_messages.tsv")
 TYPICAL = Path(__file__).with_name("unseen_typical.tsv")
 """In the form of `READ`: the most typical statements and remarks, by the three hands of
 `data/notes/*/typical.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
+STYLE = Path(__file__).with_name("unseen_style.tsv")
+"""In the form of `READ`: how the assistant shall answer the user, beside tasks of the moment, by the four
+hands of `data/notes/*/style.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
 times, with each set of sentences that was added to the corpus and with two more sets of features,
 which were not taken."""
 SAID_AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
+_WISHES = frozenset({INSTRUCTION, PREFERENCE})
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -82,6 +87,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(PLAIN)), "of unseen plain statements")
     rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")
+    rows += [*_rows(list(_read(STYLE)), "of unseen wishes on answers"), _row_of_wishes()]
     rows += _rows(list(_read(ASKING)), "of unseen sentences that ask")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
@@ -157,9 +163,26 @@ def _answers() -> Iterator[Statement]:
 
 
 async def _kept(statements: Iterable[Statement]) -> list[bool]:
+    return [not all(draft.forgets for draft in drafts) for drafts in await _drafts(statements)]
+
+
+async def _drafts(statements: Iterable[Statement]) -> list[tuple[FactDraft, ...]]:
     extractor = ExtractiveFacts()
-    made = [await extractor.extract(_request(one)) for one in statements]
-    return [not all(draft.forgets for draft in drafts) for drafts in made]
+    return [await extractor.extract(_request(one)) for one in statements]
+
+
+def _row_of_wishes() -> Row:
+    """The share of the kept wishes on answers that are shown as wishes, and not as information."""
+    wishes = [one for one in _read(STYLE) if one.states]
+    made = asyncio.run(_drafts(wishes))
+    kept = [drafts for drafts in made if drafts]
+    marked = [any(_WISHES.intersection(draft.tags) for draft in drafts) for drafts in kept]
+    return Row(
+        what="kept wishes that are marked as such, of unseen wishes on answers",
+        measured=100 * sum(marked) / len(marked),
+        unit="%",
+        detail=f"{sum(marked)} of {len(marked)}",
+    )
 
 
 async def _dates(statements: list[Statement], whose: str) -> Row:

@@ -274,7 +274,7 @@ async def test_a_preface_does_not_make_a_fact(text: str) -> None:
         "pour info: ma fille est intolérante au lactose",
         "una cosa: sono intollerante al lattosio",
         "outra coisa: trabalho em Braga",
-        "jeszcze jedno: mam cukrzycę typu 1",
+        "jeszcze jedno: jestem w ciąży, 14. tydzień",
         "и ещё: у меня астма",
         "あと一つ：妊娠五か月です",
     ],

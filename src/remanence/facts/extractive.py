@@ -86,7 +86,7 @@ def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = ("correction",) if over["corr"] >= 0 else ()
     wish = max(_WISHES, key=over.__getitem__)
-    asks = over[wish] - max(over["personal"], 0) + 2 * fact_scores(said.text)[WISH]
+    asks = over[wish] - max(over["personal"], 0) + fact_scores(said.text)[WISH]
     if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
         return "behavior", (_WISHES[wish], *corrects)
     slot = max((head for head in over if head.startswith(_SLOT)), key=over.__getitem__)

@@ -112,8 +112,8 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
 
 
 def states(line: Line) -> bool:
-    """Return whether a line is a statement that its speaker makes."""
-    return _may_state(line) and statement_scores(line)[STATED] >= 0
+    """Return whether a line is a statement that its speaker makes, or asks for what lasts."""
+    return _may_state(line) and (statement_scores(line)[STATED] >= 0 or _asks(line))
 
 
 def summarize(text: str, source: Message) -> str:
@@ -136,6 +136,11 @@ def _is_own(line: Line) -> bool:
     return not (line.is_quoted or line.is_handed_over) and len(line.text) <= _MAX_CHARACTERS
 
 
+def _asks(line: Line) -> bool:
+    """Return whether a line asks for something that lasts: "No emojis please"."""
+    return statement_scores(line)[WISHES] >= 0
+
+
 def _asks_to_forget(line: Line) -> bool:
     return _is_own(line) and score_of_request(line) >= 0
 
@@ -152,7 +157,7 @@ def _statements_of(
             yield None
             continue
         is_certain = is_standing(first.text, scores) and not is_dependent(scores)
-        stands_alone = is_certain or statement_scores(first)[WISHES] >= 0
+        stands_alone = is_certain or _asks(first)
         lacks = not stands_alone and says_little(first.text, scores)
         is_unclear = lacks and is_fragment(first.text, scores)
         revised: tuple[Quotation, ...] = ()
@@ -261,7 +266,7 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
     (line,) = own.lines
     if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
         return None
-    if _asks_to_forget(line) or _asks_to_forget(passage.lines[-1]):
+    if _asks(line) or _asks_to_forget(line) or _asks_to_forget(passage.lines[-1]):
         return None
     if not says_little(line.text, own.scores):
         return None

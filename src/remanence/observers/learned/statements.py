@@ -11,8 +11,8 @@ from remanence.observers.learned.score import Scorer, Scores, scorer
 
 FILE = "statements.bin"
 STATED, CHANGES, WISHES = "stated", "changes", "wishes"
-"""Heads: that a sentence is stated and meant; of these, that something changed, ended or was wrong,
-and that the user asks for something that lasts or likes it."""
+"""Heads: that a sentence is stated and meant; if it is, that something changed, ended or was wrong; and
+that the user asks for something that lasts or likes it."""
 _PLACES = 8
 """Tokens at the beginning of a sentence whose classes are features by their place."""
 _WORD_PLACES = 4

@@ -230,7 +230,7 @@ class TapeContract(Handles):
         call, result = Message.assistant(tool_calls=[CALL]), Message.tool(CALL.id, "done")
         await store.append(elsewhere, [call], user=None)
 
-        with pytest.raises(InvalidMessage, match=r"'call-1'.*append the assistant's message"):
+        with pytest.raises(InvalidMessage, match=r"'call-1'.*must follow the assistant's message"):
             await store.append(REF, [user("x"), result], user=None)
         with pytest.raises(InvalidMessage, match="'call-1'"):
             await store.append(REF, [result, call], user=None)
