@@ -198,6 +198,16 @@ async def test_what_a_new_conversation_must_know_is_shown_before_decisions_and_s
     assert all(fact in shown for fact in vital)
 
 
+async def test_a_wish_behind_other_sentences_is_shown_as_a_wish() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL) as memory:
+        await tell(memory, "first", "I live in Berlin. I work at Siemens. Please answer briefly.")
+        context = await memory.conversation("second", user="ana").context()
+
+    (shown,) = texts(context, "facts")
+    assert "- Please answer briefly." in below(shown, "## Standing wishes of this user")
+    assert "briefly" not in below(shown, "## Known from earlier conversations")
+
+
 async def test_facts_of_one_day_share_a_line_with_the_day() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         for text in ("Ana keeps bees", "Ana sings"):

@@ -165,10 +165,11 @@ def _by_day(
     Days are in the user's time zone.
     """
     zone = zone_of_user(snapshot.tail) or UTC
-    chosen = _choose(heads, ranked, partial(_line, zone=zone), max_tokens, count_text)
+    line_of = partial(_line, zone=zone)
+    chosen = _choose(heads, ranked, line_of, max_tokens, count_text)
     for facts in chosen.values():
         facts.sort(key=lambda fact: (fact.valid_from, fact.first_seq or 0), reverse=True)
-    return _render(chosen, partial(_line, zone=zone))
+    return _render(chosen, line_of)
 
 
 def _line(fact: Fact, *, zone: tzinfo) -> _Line:
@@ -232,8 +233,7 @@ def _choose(
     """
     room = max_tokens
     chosen: dict[str, list[Fact]] = {head: [] for head in heads}
-    above: set[str] = set()
-    """Heads and days that are there already."""
+    above: set[str] = set()  # heads, and days below them, that are there already
     for fact in ranked:
         if room < _MIN_LINE:
             break
