@@ -4,8 +4,8 @@ They are fitted to the user's lines of the notes corpus, and what is stated also
 `data/facts`, which are often about their affairs and not about them: "Kickoff is at 14:00.".
 
 `python -m tools.train_statements` prints by cross-validation how much of what users state is kept,
-by the share of look-alikes that are kept too, and how many changes are found, by the share of other
-statements that are taken for one; `--write` writes the weights with the cutoffs at the shares of
+by the share of look-alikes that are kept too, how many changes are found, by the share of other
+statements that are taken for one, and how many wishes, by the share of other lines; `--write` writes the weights with the cutoffs at the shares of
 `FALSE`. Needs scikit-learn (the `dev` extra).
 """
 
