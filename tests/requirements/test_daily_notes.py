@@ -1,10 +1,13 @@
 """Daily notes: written day by day, summarised into a curated file, archived."""
 
 import asyncio
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
@@ -415,6 +418,28 @@ async def test_a_user_may_be_forgotten_by_several_calls_at_once(tmp_path: Path) 
                 for _ in range(3):
                     group.create_task(memory.forget_user("ana"))
             assert names(tmp_path) == []
+
+
+async def test_folders_may_disappear_while_the_users_are_listed(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                (tmp_path / "acme" / "bo" / "archive").mkdir(parents=True)
+            shutil.rmtree(tmp_path / "acme", ignore_errors=True)
+
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        await memory.note("I keep bees.", user="ana")
+        thread = threading.Thread(target=come_and_go)
+        thread.start()
+        try:
+            for _ in range(200):
+                await memory.consolidate()
+                await memory.forget_user("bo", tenant="acme")
+        finally:
+            ended.set()
+            thread.join()
 
 
 async def test_a_consolidation_that_waits_while_its_user_is_forgotten_does_nothing(

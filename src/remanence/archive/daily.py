@@ -10,9 +10,11 @@ interrupted at any time.
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from glob import glob
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -144,10 +146,8 @@ class DailyNotes:
     @in_thread
     def _delete(self, owner: Owner) -> tuple[str, ...]:
         files = self._files(owner)
-        for file in files:
-            file.unlink()
-        for unfinished in self._folder(owner).rglob(f"*.md{UNFINISHED}"):
-            unfinished.unlink()
+        for file in (*files, *_files_below(self._folder(owner), f".md{UNFINISHED}")):
+            file.unlink(missing_ok=True)
         return tuple(str(file) for file in files)
 
     @in_thread
@@ -175,7 +175,7 @@ class DailyNotes:
     @in_thread
     def owners(self) -> tuple[Owner, ...]:
         """Return the users that have a folder; other folders are ignored."""
-        folders = sorted(folder for folder in self.directory.glob("*/*") if folder.is_dir())
+        folders = [self.directory / name for name in sorted(_glob("*/*/", self.directory))]
         named = [(Owner(unquote(f.parent.name), unquote(f.name)), f) for f in folders]
         return tuple(
             owner
@@ -345,7 +345,7 @@ class DailyNotes:
     def _files(self, owner: Owner) -> list[Path]:
         """Return the Markdown files of a user, including archived ones."""
         folder = self._folder_of(owner)
-        return [] if folder is None else sorted(folder.rglob("*.md"))
+        return [] if folder is None else _files_below(folder, ".md")
 
     async def _lock(self, folder: Path) -> Lock | None:
         """Acquire the lock for consolidating or emptying a folder; None if its user was forgotten.
@@ -365,11 +365,21 @@ class DailyNotes:
             return None
 
 
+def _glob(pattern: str, directory: Path) -> list[str]:
+    """Return the names that match; folders may be deleted meanwhile, which `Path.glob` raises for."""
+    return glob(pattern, root_dir=directory)  # noqa: PTH207 - see above
+
+
+def _files_below(folder: Path, suffix: str) -> list[Path]:
+    files = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return sorted(file for file in files if file.name.endswith(suffix))
+
+
 def _days(folder: Path, *, before: date) -> list[date]:
     days = []
-    for file in folder.glob("????-??-??.md"):
+    for name in _glob("????-??-??.md", folder):
         with contextlib.suppress(ValueError):  # such as 2027-02-31
-            days.append(date.fromisoformat(file.stem))
+            days.append(date.fromisoformat(name.removesuffix(".md")))
     return sorted(day for day in days if day < before)
 
 
