@@ -741,6 +741,15 @@ async def test_the_name_of_a_model_in_a_path_arrives_as_it_was_sent(
     assert [received.path for received in upstream.received] == [f"/v1/models/{name}"] * 2
 
 
+@pytest.mark.parametrize("query", ["after=a%20b&flag", "ids=a%2Cb&ids=c+d", "q=%C3%A9&include[]=x"])
+async def test_a_query_arrives_as_it_was_sent(
+    proxy: Client, upstream: ModelServer, query: str
+) -> None:
+    await proxy.get(f"openai/v1/files?{query}")
+
+    assert [received.query for received in upstream.received] == [query]
+
+
 async def test_an_error_of_the_provider_passes_with_its_headers(
     proxy: Client, upstream: ModelServer
 ) -> None:

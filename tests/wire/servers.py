@@ -33,6 +33,7 @@ class Received:
     body: Body
     raw: bytes = b""
     method: str = "POST"
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +330,10 @@ async def _read(reader: asyncio.StreamReader) -> Received:
     }
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
     method, target, _ = first.split(" ")
-    path = target.partition("?")[0]
-    return Received(path=path, headers=headers, body=_body(raw), raw=raw, method=method)
+    path, _, query = target.partition("?")
+    return Received(
+        path=path, headers=headers, body=_body(raw), raw=raw, method=method, query=query
+    )
 
 
 def _body(raw: bytes) -> Body:

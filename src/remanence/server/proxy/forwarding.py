@@ -125,10 +125,10 @@ class Forwarder:
             prepared = await self._requests.prepare(api, request.headers, prepared.content, tenant)
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
         client = self._memory.connections.client(_READ_SECONDS, _open_client)
+        query = f"?{request.url.query}" if request.url.query else ""
         sent = client.build_request(
             request.method,
-            f"{self._url}/{path}",
-            params=request.url.query or None,
+            f"{self._url}/{path}{query}",  # `params` would encode the query anew
             headers=_headers_to_send(request, self._dialect.credential(key) if key else None),
             content=prepared.content,
         )
