@@ -950,6 +950,25 @@ async def test_a_request_that_caches_by_itself_keeps_within_four_breakpoints(
     assert json.dumps(sent).count("cache_control") == 4
 
 
+@pytest.mark.parametrize("on_message", [True, False])
+@pytest.mark.parametrize("mark", [{"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])
+async def test_the_breakpoint_of_the_notes_lasts_as_long_as_those_after_it(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, on_message: bool, mark: dict[str, str]
+) -> None:
+    """Anthropic refuses a breakpoint that lasts longer than one before it."""
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        block = {"type": "text", "text": history[-1]["content"], "cache_control": mark}
+        sent = [*history[:-1], {"role": "user", "content": [block]}] if on_message else history
+        await ask(proxy, MESSAGES, sent, **({} if on_message else {"cache_control": mark}))
+        history.append(assistant("- noted"))
+        await observe(memory)
+
+    (notes,) = upstream.received[-1].body["messages"][0]["content"]
+    assert notes["cache_control"] == mark
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 async def test_a_prompt_that_moves_with_the_newest_message_makes_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory, path: str

@@ -16,6 +16,9 @@ from remanence.wire.validate import MAX_CACHE_BREAKPOINTS
 
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
 
+_HOUR: Final = {**CACHE_CONTROL, "ttl": "1h"}
+"""The breakpoint before others of an hour, as the provider lets none outlast an earlier one."""
+
 
 class AnthropicAnswer:
     """A message of the model; the text of reasoning is left out, as it is never compared."""
@@ -72,7 +75,8 @@ class AnthropicMessages(ProxiedAPI):
             return {**body, "messages": [*lead_in, *tail]}
         block: JsonObject = {"type": "text", "text": notes}
         if _breakpoints({**body, "messages": tail}) < MAX_CACHE_BREAKPOINTS:
-            block["cache_control"] = CACHE_CONTROL
+            after = {"cache_control": body.get("cache_control"), "messages": list(tail)}
+            block["cache_control"] = _HOUR if _lasts_an_hour(after) else CACHE_CONTROL
         return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
 
 
@@ -80,3 +84,14 @@ def _breakpoints(value: object) -> int:
     if isinstance(value, dict):
         return ("cache_control" in value) + sum(map(_breakpoints, value.values()))
     return sum(map(_breakpoints, value)) if isinstance(value, list) else 0
+
+
+def _lasts_an_hour(value: object) -> bool:
+    """Return whether a value has a breakpoint that is kept for an hour."""
+    match value:
+        case {"cache_control": {"ttl": "1h"}}:
+            return True
+        case dict():
+            return any(map(_lasts_an_hour, value.values()))
+        case _:
+            return isinstance(value, list) and any(map(_lasts_an_hour, value))
