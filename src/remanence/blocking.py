@@ -127,12 +127,8 @@ class Conversation(Handle[awaited_conversation.Conversation]):
     @contextmanager
     def turn(self) -> Iterator[str]:
         """Like `remanence.Conversation.turn`, as a sync context manager."""
-        turn = self._awaited.turn()
-        name = self._portal.call(turn.__aenter__())
-        try:
-            yield name
-        finally:
-            self._portal.call(turn.__aexit__(None, None, None))
+        with self._portal.hold(self._awaited.turn()) as turn:
+            yield turn
 
     def sibling(self, id: str) -> "Conversation":  # noqa: A002 - as in `memory.conversation`
         """Return the handle of another conversation of the same tenant and user."""

@@ -5,7 +5,7 @@ import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from remanence.errors import Closed
@@ -30,6 +30,7 @@ class Portal:
         self._closing: Future[None] = Future()
         self._thread: threading.Thread | None = None
         self._ended: Future[None] = Future()
+        self._held: set[AsyncExitStack] = set()
         self._process = OwnProcess()
 
     def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
@@ -64,6 +65,25 @@ class Portal:
         except BaseException:
             future.cancel()
             raise
+
+    @contextmanager
+    def hold(self, resource: AbstractAsyncContextManager[T]) -> Iterator[T]:
+        """Hold *resource* within the block, or until the portal is closed."""
+        stack = AsyncExitStack()
+
+        async def enter() -> T:
+            value = await stack.enter_async_context(resource)
+            if self._closing.done():
+                await stack.aclose()
+                raise Closed(self._closed)
+            self._held.add(stack)
+            return value
+
+        value = self.call(enter())
+        try:
+            yield value
+        finally:
+            self.call(self._leave(stack))
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield *items*, which are closed when the iteration is left."""
@@ -118,9 +138,15 @@ class Portal:
                 return
             opened.set_result(value)
             await asyncio.wrap_future(self._closing)
+            for held in tuple(self._held):
+                await self._leave(held)
             # Interrupted work may still need the resource, for example to store an answer.
             if interrupted := [task for task in asyncio.all_tasks() if task.cancelling()]:
                 await asyncio.wait(interrupted)
+
+    async def _leave(self, held: AsyncExitStack) -> None:
+        self._held.discard(held)
+        await held.aclose()
 
 
 class Handle(Generic[A]):

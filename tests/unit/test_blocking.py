@@ -221,6 +221,36 @@ def test_what_closing_raises_is_raised_by_the_one_who_closes() -> None:
         portal.close()
 
 
+def test_closing_ends_the_turn_that_another_thread_holds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, holds, is_closed = f"sqlite:///{tmp_path}/turn.db", threading.Event(), threading.Event()
+    errors: list[Exception] = []
+
+    def hold() -> None:
+        try:
+            with chat.turn():
+                holds.set()
+                is_closed.wait(10)
+        except Closed as error:
+            errors.append(error)
+
+    with Memory.open(url) as memory:
+        chat = memory.conversation("chat")
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert holds.wait(10)
+    is_closed.set()
+    thread.join()
+
+    assert (len(errors), caplog.records) == (1, [])
+    with (
+        Memory.open(settings=Settings(url=url, turn_wait_seconds=1)) as memory,
+        memory.conversation("chat").turn(),
+    ):
+        pass
+
+
 def test_an_iteration_that_is_left_has_been_closed_when_the_program_goes_on() -> None:
     closed: list[str] = []
 
