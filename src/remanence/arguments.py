@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -99,6 +100,16 @@ def require_count(*, optional: bool = False, **values: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_COUNT:
             no_limit = ", or None" if optional else ""
             raise _impossible(name, value, f"use a whole number from 0 to {MAX_COUNT:,}{no_limit}")
+
+
+def require_amount(*, optional: bool = False, **values: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a finite number of at least 0."""
+    for name, value in values.items():
+        if optional and value is None:
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < inf:
+            no_amount = ", or None" if optional else ""
+            raise _impossible(name, value, f"use a number of at least 0{no_amount}")
 
 
 def require_moment(**values: object) -> None:

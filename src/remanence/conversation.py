@@ -25,6 +25,7 @@ from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
+from remanence.costs.reported import require_usage
 from remanence.errors import (
     ConversationErased,
     ConversationGrown,
@@ -520,7 +521,7 @@ class Conversation:
                 for a call without tools; it corrects later counts (`memory.calibration`).
         """
         self._runtime.check_writable()
-        require_one_of(Usage, usage=usage)
+        require_usage(usage)
         require_count(estimated_tokens=estimated_tokens, optional=True)
         if estimated_tokens is not None:
             self._runtime.calibrator.compare(usage, estimated_tokens)

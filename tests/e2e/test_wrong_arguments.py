@@ -24,6 +24,7 @@ from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
 from remanence.protocols import ModelRequest
 from remanence.providers.function import FunctionEmbedder
+from remanence.testing.store_contract.samples import usage
 from remanence.types import ImagePart, TextPart
 
 IN_MEMORY = "sqlite:///:memory:"
@@ -94,6 +95,15 @@ WRONG: dict[str, tuple[Call, str]] = {
     "segment": (lambda m, c: c.source(5), "segment_id=5"),
     "blocks": (lambda m, c: c.export_blocks("folder"), "store='folder'.*BlockStore"),
     "call": (lambda m, c: c.record_call("dear"), "usage='dear'.*Usage"),
+    "purpose of a call": (
+        lambda m, c: c.record_call(usage(purpose="talk")),
+        "purpose='talk'.*chat",
+    ),
+    "tokens of a call": (lambda m, c: c.record_call(usage(input_tokens=-5)), "input_tokens=-5"),
+    "cost of a call": (lambda m, c: c.record_call(usage(cost_usd=math.nan)), "cost_usd=nan"),
+    "time of a call": (lambda m, c: c.record_call(usage(at=NAIVE)), "usage.at=.*time zone"),
+    "model of a call": (lambda m, c: c.record_call(usage(model="a\0")), "usage.model has a NUL"),
+    "outcome of a call": (lambda m, c: c.record_call(usage(outcome=None)), "outcome=None.*str"),
     "page": (lambda m, c: m.conversations(limit=-1), "limit=-1"),
     "after page": (lambda m, c: m.conversations(after="a"), "after='a'"),
     "since": (lambda m, c: m.usage(since="2026"), "since='2026'"),
