@@ -28,6 +28,8 @@ class Portal:
         self._closed = closed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: Future[None] = Future()
+        # Held between a look at `_closing` and what depends on it; garbage collection may reenter.
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._ended: Future[None] = Future()
         self._held: set[AsyncExitStack] = set()
@@ -52,12 +54,10 @@ class Portal:
         Raises:
             Closed: the portal is closed, or was closed before *work* ended.
         """
-        loop = self._loop
-        if loop is None or self._closing.done() or not self._process.is_this:
-            work.close()
+        future = self._start(work)
+        if future is None:
             self._process.require_this()
             raise Closed(self._closed)
-        future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
         except CancelledError as error:
@@ -96,12 +96,19 @@ class Portal:
             # Garbage collection may run this in the very thread that closing would wait for.
             was_left = threading.get_ident() == consumer
         finally:
-            loop = self._loop if self._process.is_this else None
-            if loop is not None and not self._closing.done():
-                closing = asyncio.run_coroutine_threadsafe(_close(items), loop)
-                if was_left:
-                    with suppress(CancelledError):  # the portal was closed meanwhile
-                        closing.result()
+            closing = self._start(_close(items))
+            if closing is not None and was_left:
+                with suppress(CancelledError):  # the portal was closed meanwhile
+                    closing.result()
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> Future[T] | None:
+        """Start *work* in the loop; close it and return None if the portal is closed."""
+        if self._process.is_this:  # in a forked child, nobody would release the lock
+            with self._lock:
+                if self._loop is not None and not self._closing.done():
+                    return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        return None
 
     def close(self) -> None:
         """Close the resource, wait until the thread has ended, and raise any error of closing.
@@ -110,8 +117,9 @@ class Portal:
         """
         if not self._process.is_this:
             return
-        if not self._closing.done():
-            self._closing.set_result(None)
+        with self._lock:
+            if not self._closing.done():
+                self._closing.set_result(None)
         if self._thread is not None:
             self._thread.join()
             self._ended.result()

@@ -4,9 +4,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,6 +208,35 @@ def test_a_closed_memory_says_so() -> None:
 
     with pytest.raises(Closed):
         chat.state()
+
+
+def test_a_call_while_the_memory_is_closed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = threading.Event()
+    start = asyncio.run_coroutine_threadsafe
+
+    def start_late(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+        called.set()
+        time.sleep(0.3)  # the memory would be closed meanwhile
+        return start(work, loop)
+
+    answers: list[object] = []
+
+    def call() -> None:
+        try:
+            answers.append(chat.state())
+        except Closed as error:
+            answers.append(error)
+
+    with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("chat")
+        chat.append(Message.user("Hello."))
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", start_late)
+        thread = threading.Thread(target=call)
+        thread.start()
+        assert called.wait(60)
+    thread.join()
+
+    assert len(answers) == 1
 
 
 def test_what_closing_raises_is_raised_by_the_one_who_closes() -> None:
