@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -213,6 +214,34 @@ async def test_a_locked_new_file_is_named(tmp_path: Path) -> None:
         await open_store(url(path), pragmas={"busy_timeout": 10})
 
     rival.close()
+
+
+async def test_opening_waits_for_a_process_that_opens_or_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await write_one(path)
+
+    assert open_while_locked(path, Database(path=str(path), read_only=True).open_unwritten)
+    assert open_while_locked(path, Database(path=str(path)).open_probe)
+
+
+def open_while_locked(path: Path, connect: Callable[[], apsw.Connection]) -> bool:
+    """Open a connection while the file is locked as by one that closes; false if it did not wait."""
+    rival = apsw.Connection(str(path))
+    rival.pragma("locking_mode", "exclusive")
+    rival.execute("BEGIN IMMEDIATE; COMMIT")
+    is_free = threading.Event()
+
+    def free() -> None:
+        is_free.set()
+        rival.close()
+
+    timer = threading.Timer(0.2, free)
+    timer.start()
+    try:
+        connect().close()
+        return is_free.is_set()
+    finally:
+        timer.join()
 
 
 @pytest.fixture

@@ -76,8 +76,12 @@ class Database:
 
     def open_reader(self) -> Connection:
         """Open a read-only connection to a database that the writer has opened."""
-        connection = _open_unwritable(self.path) if self.read_only else Connection(self.path)
-        connection.set_busy_timeout(self.busy_milliseconds)
+        milliseconds = self.busy_milliseconds
+        if self.read_only:
+            connection = _open_unwritable(self.path, milliseconds)
+        else:
+            connection = Connection(self.path)
+        connection.set_busy_timeout(milliseconds)
         self._set_up(connection)
         connection.pragma("query_only", 1)
         return connection
@@ -85,9 +89,11 @@ class Database:
     def open_probe(self) -> Connection:
         """Open a second writing connection, which gives up soon while the file is locked."""
         flags = apsw.SQLITE_OPEN_READWRITE  # no CREATE: the file may have been removed
+        milliseconds = min(self.busy_milliseconds, _PROBE_MILLISECONDS)
         with _closed_on_error(Connection(self.path, flags=flags)) as connection:
+            connection.set_busy_timeout(milliseconds)  # the set-up reads the file
             self._set_up(connection)
-            connection.set_busy_timeout(min(self.busy_milliseconds, _PROBE_MILLISECONDS))
+            connection.set_busy_timeout(milliseconds)  # instead of that of the pragmas
             return connection
 
     def open_unwritten(self) -> Connection:
@@ -128,8 +134,10 @@ def create_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
-def _open_unwritable(path: str) -> Connection:
+def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
     """Open an existing file, even if neither it nor its directory is writable.
+
+    A process that opens or closes the file locks it for a moment, which this waits for.
 
     Raises:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
@@ -138,6 +146,7 @@ def _open_unwritable(path: str) -> Connection:
         # READONLY would leave shared-memory files behind; SQLite falls back to it if needed.
         flags = apsw.SQLITE_OPEN_READWRITE
         with _closed_on_error(Connection(path, flags=flags)) as connection:
+            connection.set_busy_timeout(busy_milliseconds)
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
             return connection
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
