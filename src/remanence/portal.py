@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from remanence.errors import Closed
 from remanence.process import OwnProcess
@@ -30,6 +31,7 @@ class Portal:
         self._closing: Future[None] = Future()
         # Held between a look at `_closing` and what depends on it; garbage collection may reenter.
         self._lock = threading.RLock()
+        self._calls: WeakSet[Coroutine[Any, Any, Any]] = WeakSet()
         self._thread: threading.Thread | None = None
         self._ended: Future[None] = Future()
         self._held: set[AsyncExitStack] = set()
@@ -106,6 +108,7 @@ class Portal:
         if self._process.is_this:  # in a forked child, nobody would release the lock
             with self._lock:
                 if self._loop is not None and not self._closing.done():
+                    self._calls.add(work)
                     return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()
         return None
@@ -148,13 +151,21 @@ class Portal:
             await asyncio.wrap_future(self._closing)
             for held in tuple(self._held):
                 await self._leave(held)
-            # Interrupted work may still need the resource, for example to store an answer.
-            if interrupted := [task for task in asyncio.all_tasks() if task.cancelling()]:
+            if interrupted := self._ending_calls():
                 await asyncio.wait(interrupted)
 
     async def _leave(self, held: AsyncExitStack) -> None:
         self._held.discard(held)
         await held.aclose()
+
+    def _ending_calls(self) -> list[asyncio.Task[Any]]:
+        """Return calls that end, which may still need the resource, for example to store an answer.
+
+        A background task may be cancelled for a moment, by a timeout of its own, and go on.
+        """
+        tasks = [task for task in asyncio.all_tasks() if task.cancelling()]
+        with self._lock:
+            return [task for task in tasks if task.get_coro() in self._calls]
 
 
 class Handle(Generic[A]):

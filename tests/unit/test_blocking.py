@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +280,29 @@ def test_closing_ends_the_turn_that_another_thread_holds(
         memory.conversation("chat").turn(),
     ):
         pass
+
+
+@pytest.mark.timeout(30)
+def test_closing_does_not_wait_for_a_background_task_that_goes_on_after_a_timeout() -> None:
+    async def survive() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    @asynccontextmanager
+    async def resource() -> AsyncIterator[str]:
+        task = asyncio.create_task(survive())
+        await asyncio.sleep(0)
+        task.cancel()
+        yield "open"
+        task.cancel()
+        await asyncio.wait({task})
+
+    portal = Portal()
+    assert portal.open(resource) == "open"
+    portal.close()
+
+    assert portal_threads() == []
 
 
 def test_an_iteration_that_is_left_has_been_closed_when_the_program_goes_on() -> None:
