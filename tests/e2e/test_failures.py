@@ -23,7 +23,6 @@ POLICY = Policy(
     tail_keep_tokens=100,
     reflect_tokens=(150, 200),
     keep_last=2,
-    observe_timeout_seconds=0.05,
 )
 WORDS = "seven brave sailors crossed a quiet bay before the morning bell rang twice "
 
@@ -81,8 +80,11 @@ async def test_a_failed_observation_moves_no_cursor_and_leaves_the_messages_raw(
 
 
 async def test_an_observer_that_never_answers_times_out() -> None:
-    observer = ScriptedObserver(gate=asyncio.Event())
-    async with Memory.open("sqlite:///:memory:", policy=POLICY, observer=observer) as memory:
+    observer, policy = (
+        ScriptedObserver(gate=asyncio.Event()),
+        POLICY.replace(observe_timeout_seconds=0.05),
+    )
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(*(Message.user(f"{number} {WORDS}") for number in range(30)))
         state = await chat.flush()
@@ -220,8 +222,7 @@ async def test_a_failed_reflection_keeps_the_observations_and_observing_goes_on(
 async def test_sixty_turns_pass_while_one_observation_takes_its_time() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver(gate=gate)
-    policy = POLICY.replace(observe_timeout_seconds=60.0)
-    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, observer=observer) as memory:
         chat = memory.conversation("a")
         async with asyncio.timeout(60):
             for number in range(60):

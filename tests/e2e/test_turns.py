@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from remanence.errors import TurnTaken, WrongUser
 from remanence.protocols import ModelRequest
 from remanence.settings import Settings
 
-QUICK = Settings(lease_seconds=0.3, turn_wait_seconds=5)
+PATIENT = Settings(turn_wait_seconds=60)
 
 
 class Thinker:
@@ -34,7 +35,7 @@ class Thinker:
 
 
 @asynccontextmanager
-async def opened(path: Path, settings: Settings = QUICK) -> AsyncIterator[Memory]:
+async def opened(path: Path, settings: Settings = PATIENT) -> AsyncIterator[Memory]:
     async with Memory.open(f"sqlite:///{path / 'memory.db'}", settings=settings) as memory:
         yield memory
 
@@ -65,13 +66,13 @@ async def test_two_memories_on_one_file_take_turns(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_lasts_longer_than_its_lease_stays_alone(tmp_path: Path) -> None:
-    slow = Thinker(is_open=False)
-    async with opened(tmp_path) as here, opened(tmp_path) as there:
+    slow, quick = Thinker(is_open=False), replace(PATIENT, lease_seconds=1.5)
+    async with opened(tmp_path, quick) as here, opened(tmp_path, quick) as there:
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             group.create_task(Chat(here.conversation("trip"), model=slow).send("First?"))
             await slow.asked.wait()
             group.create_task(Chat(there.conversation("trip"), model=Thinker()).send("Second?"))
-            await asyncio.sleep(3 * QUICK.lease_seconds)
+            await asyncio.sleep(1.4 * quick.lease_seconds)
             before = await roles(here)
             slow.gate.set()
         after = await roles(here)
@@ -82,7 +83,7 @@ async def test_a_turn_that_lasts_longer_than_its_lease_stays_alone(tmp_path: Pat
 
 async def test_a_turn_that_waits_too_long_is_refused_with_what_to_do(tmp_path: Path) -> None:
     slow = Thinker(is_open=False)
-    impatient = Settings(lease_seconds=0.3, turn_wait_seconds=0)
+    impatient = Settings(turn_wait_seconds=0)
     async with opened(tmp_path, impatient) as here, opened(tmp_path, impatient) as there:
         async with asyncio.TaskGroup() as group:
             group.create_task(Chat(here.conversation("trip"), model=slow).send("First?"))
