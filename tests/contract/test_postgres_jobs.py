@@ -83,7 +83,7 @@ async def test_workers_are_told_of_a_planned_look_that_becomes_due(
     server.execute('LISTEN "procrastinate_queue_v1#remanence"')
     await store.append(REF, [hello().replace(tokens=100)], user=None)
 
-    assert [*server.notifies(timeout=5, stop_after=1)]
+    assert [*server.notifies(timeout=60, stop_after=1)]
     assert jobs(server) == [("a", None)]
 
 

@@ -176,7 +176,7 @@ async def test_notes_that_the_database_refused_are_made_again_after_the_wait() -
     store.fail("commit_observation", StoreUnavailable("the disk is busy"))
 
     policy = POLICY.replace(retry_seconds=0.01)
-    async with running(store, ScriptedObserver(), policy=policy) as runtime, asyncio.timeout(10):
+    async with running(store, ScriptedObserver(), policy=policy) as runtime, asyncio.timeout(60):
         chat = Memory(runtime).conversation("a")
         await chat.append(*messages(1))
         await runtime.engine.progress(chat.ref)

@@ -100,7 +100,7 @@ def test_a_memory_opened_before_a_fork_says_in_the_child_to_be_opened_there(
     child = Path(__file__).with_name("fork_child.py")
     command = [sys.executable, "-W", "ignore", str(child), f"sqlite:///{tmp_path / 'memory.db'}"]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=15, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
     awaited, blocked, own, parent = done.stdout.splitlines()
     for line in (awaited, blocked):

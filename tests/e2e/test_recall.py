@@ -160,7 +160,7 @@ async def test_a_fork_is_found_by_meaning_and_only_its_notes_are_embedded_again(
 
         await chat.fork("d", last_seq=1)
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await embedder.called.wait()
         hits = await chat.sibling("d").recall("puppy")
     assert "Rex" in hits[0].text

@@ -90,7 +90,7 @@ async def test_one_call_finds_out_that_a_provider_asks_for_a_pause_and_nothing_i
         test = Held()
         server.script(test)
         testing = asyncio.create_task(both[0].conversation("a").flush())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await test.reached.wait()
         await flush_all(*both, names=names[1:])
         tested = len(server.received)
@@ -260,12 +260,12 @@ async def test_what_waits_for_a_limit_is_done_after_a_restart_without_a_new_mess
     def opened() -> AbstractAsyncContextManager[Memory]:
         return Memory.open(settings=settings, policy=POLICY, model=observe, clock=clock)
 
-    async with opened() as memory, asyncio.timeout(5):
+    async with opened() as memory, asyncio.timeout(60):
         await say(memory, "a")
         await say(memory, "b")
         deferred = await anext(memory.events(after=0, types=["skipped"]))
     clock.advance(90)
-    async with opened() as memory, asyncio.timeout(5):
+    async with opened() as memory, asyncio.timeout(60):
         named = deferred.conversation
         observed = await anext(memory.events(after=0, conversation=named, types=["observed"]))
 
