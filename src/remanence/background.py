@@ -50,8 +50,16 @@ class Background:
         return self.run(name, _repeat(name, work))
 
     def run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run *work* once; it must not raise."""
-        return self._group.create_task(work, name=f"remanence-{name}")
+        """Run *work* once; it must not raise.
+
+        Raises:
+            Closed: the tasks have been ended, as a memory may be closed while a call begins.
+        """
+        try:
+            return self._group.create_task(work, name=f"remanence-{name}")
+        except RuntimeError as error:  # the group is finished or shutting down
+            work.close()
+            raise closed_error() from error
 
     async def _own(self) -> None:
         async with self._group:

@@ -1,7 +1,10 @@
 import asyncio
 from contextlib import suppress
 
-from remanence.background import wait_for_end
+import pytest
+
+from remanence.background import Background, wait_for_end
+from remanence.errors import Closed
 
 
 async def test_a_task_that_lost_its_cancellation_is_cancelled_again() -> None:
@@ -18,3 +21,11 @@ async def test_a_task_that_lost_its_cancellation_is_cancelled_again() -> None:
         await wait_for_end(task, seconds=0.001)
 
     assert task.cancelled()
+
+
+async def test_work_that_comes_after_the_end_is_refused_as_by_a_closed_memory() -> None:
+    async with Background() as background:
+        pass
+
+    with pytest.raises(Closed):
+        background.run("late", asyncio.sleep(0))
