@@ -18,12 +18,16 @@ from remanence.protocols import ObserveRequest
 from remanence.testing import check_tiling
 from remanence.types import Segment
 
+# The processes compute only while no other program wants the processor.
+pytestmark = pytest.mark.timeout(600)
+
 POLICY = Policy(
     observe_tokens=300,
     tail_tokens=600,
     tail_keep_tokens=100,
     reflect_tokens=(150, 2_000),
     reflect_ratio=0.5,
+    observe_timeout_seconds=600,
 )
 SAID = (
     "I am vegetarian and I moved to Lisbon in May.",
