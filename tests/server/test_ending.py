@@ -247,10 +247,14 @@ async def test_an_answer_that_comes_within_the_grace_period_is_sent_whole(
 
 
 async def test_a_closed_terminal_ends_the_server_in_order(tmp_path: Path) -> None:
-    async with service(tmp_path) as running:
-        await running.http.get("/healthz")
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, and inherited
+    try:
+        async with service(tmp_path) as running:
+            await running.http.get("/healthz")
 
-        assert await running.end(signal.SIGHUP) == 0
+            assert await running.end(signal.SIGHUP) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert any("shutting down" in line for line in running.log)
 
 
