@@ -4,11 +4,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -210,33 +208,42 @@ def test_a_closed_memory_says_so() -> None:
         chat.state()
 
 
-def test_a_call_while_the_memory_is_closed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    called = threading.Event()
-    start = asyncio.run_coroutine_threadsafe
+@pytest.fixture
+def busy_threads() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
-    def start_late(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
-        called.set()
-        time.sleep(0.3)  # the memory would be closed meanwhile
-        return start(work, loop)
 
-    answers: list[object] = []
+def test_calls_end_while_another_thread_closes(busy_threads: None) -> None:
+    @asynccontextmanager
+    async def resource() -> AsyncIterator[None]:
+        yield
 
-    def call() -> None:
+    def call_until_closed(portal: Portal, errors: list[BaseException]) -> None:
         try:
-            answers.append(chat.state())
-        except Closed as error:
-            answers.append(error)
+            while True:
+                portal.call(asyncio.sleep(0))
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            errors.append(error)
 
-    with Memory.open(IN_MEMORY) as memory:
-        chat = memory.conversation("chat")
-        chat.append(Message.user("Hello."))
-        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", start_late)
-        thread = threading.Thread(target=call)
-        thread.start()
-        assert called.wait(60)
-    thread.join()
+    errors: list[BaseException] = []
+    for _ in range(200):
+        portal = Portal()
+        portal.open(resource)
+        threads = [
+            threading.Thread(target=call_until_closed, args=(portal, errors), daemon=True)
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        portal.close()
+        for thread in threads:
+            thread.join(60)
 
-    assert len(answers) == 1
+    assert [error for error in errors if not isinstance(error, Closed)] == []
+    assert len(errors) == 800
 
 
 def test_what_closing_raises_is_raised_by_the_one_who_closes() -> None:
