@@ -53,6 +53,10 @@ TYPICAL = Path(__file__).with_name("unseen_typical.tsv")
 STYLE = Path(__file__).with_name("unseen_style.tsv")
 """In the form of `READ`: how the assistant shall answer the user, beside tasks of the moment, by the four
 hands of `data/notes/*/style.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
+BORROWED = Path(__file__).with_name("unseen_borrowed.tsv")
+"""In the form of `READ`: texts to translate, drafts, games, dreams, hypotheses and other people's words,
+beside true statements in the same wording, by the three hands of `data/notes/*/borrowed.txt`, set
+aside before any fit; Korean and Polish have no such messages to fit."""
 ANSWERS = Path(__file__).with_name("unseen_answers.tsv")
 """Messages of users and what the assistant had said before: answers, changes, lasting rules, and
 answers in games and exercises, tasks and choices. Written by a third hand, and measured some ten
@@ -88,6 +92,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")
     rows += [*_rows(list(_read(STYLE)), "of unseen wishes on answers"), _row_of_wishes()]
+    rows += _rows(list(_read(BORROWED)), "of unseen borrowed words")
     rows += _rows(list(_read(ASKING)), "of unseen sentences that ask")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))
