@@ -442,31 +442,6 @@ async def test_folders_may_disappear_while_the_users_are_listed(tmp_path: Path) 
             thread.join()
 
 
-async def test_notes_are_written_while_their_empty_folders_are_deleted(tmp_path: Path) -> None:
-    ended = threading.Event()
-    folder = tmp_path / "acme" / "0"
-
-    def delete_folders() -> None:  # as calls that forget the user do
-        while not ended.is_set():
-            for emptied in (folder, folder.parent):
-                with contextlib.suppress(OSError):  # not empty, or missing
-                    emptied.rmdir()
-
-    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
-        threads = [threading.Thread(target=delete_folders) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        try:
-            for number in range(300):
-                folder = tmp_path / f"acme{number}" / "ana"
-                file = await memory.note("I keep bees.", user="ana", tenant=f"acme{number}")
-                assert file.read_text() == "# 2027-01-04\n- 09:30 I keep bees.\n"
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
-
-
 async def test_a_consolidation_that_waits_while_its_user_is_forgotten_does_nothing(
     tmp_path: Path,
 ) -> None:

@@ -49,9 +49,6 @@ WAIT_SECONDS = 0.1
 INTERVAL_SECONDS = 3_600.0
 """The interval at which an open memory looks for old days."""
 
-TRIES = 50
-"""How often a note is written before an error, if its folder is deleted each time."""
-
 MEMORY_FILE = "MEMORY.md"
 LOCK_FILE = ".lock"
 
@@ -102,17 +99,10 @@ class DailyNotes:
             raise InvalidMessage("a note is empty: write some text")
         folder, now = self._folder(owner), self.clock.now()
         file = folder / f"{now:%Y-%m-%d}.md"
-        for left in reversed(range(TRIES)):
-            try:
-                make_directory(folder)
-                if not file.exists():
-                    append_line(file, f"# {now:%Y-%m-%d}".encode())
-                append_line(file, daily_notes.entry(text, now).encode())
-            except FileNotFoundError:  # another call deleted the empty folder meanwhile
-                if not left:
-                    raise
-            else:
-                break
+        make_directory(folder)
+        if not file.exists():
+            append_line(file, f"# {now:%Y-%m-%d}".encode())
+        append_line(file, daily_notes.entry(text, now).encode())
         return file
 
     @in_thread
