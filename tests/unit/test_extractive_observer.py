@@ -376,6 +376,9 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
         "board of 7' x 9'",
         "word „Hof“",
         "word « port »",
+        "folder %APPDATA%",
+        "pattern '%d'",
+        "field %{http_code}",
     ],
 )
 def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:

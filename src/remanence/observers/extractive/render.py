@@ -26,7 +26,7 @@ _KEPT_TAIL = f"{_CLOSING},;:%、，"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = re.compile(r"(?:[,;:–—、，\s]|(?<=\s)-)+$")
-_SIGNS = frozenset("-#@&§*^№‰°′″\\")
+_SIGNS = frozenset("-#@&§*^№%‰°′″\\")
 """Marks that belong to a value, besides the signs of currencies and of mathematics."""
 _TERM_LENGTH = 7
 OPERATORS = frozenset(
@@ -213,17 +213,22 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     opening = "".join(mark for mark in lead if mark in _OPENING)[-2:]
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
-    spelled = core
-    if "'" in lead and "'" in core + tail:
-        spelled = f"'{spelled}"
-    if "'" in tail and ("'" in lead + core or core[-1].isdigit()):
-        spelled += "'"
-    before, after = ("".join(filter(_is_sign, marks)) for marks in (lead, tail.replace("--", "")))
-    text = before + spelled + after
+    opens_quote = "'" in lead and "'" in core + tail
+    ends_quote = "'" in tail and ("'" in lead + core or core[-1].isdigit())
+    before = _marks_of_value(lead, quoted=opens_quote)
+    if before:
+        opening, before = "", "".join(mark for mark in lead if mark in opening + before)
+    text = before + core + _marks_of_value(tail.replace("--", ""), quoted=ends_quote)
     # "AM", "US" and "IT" are other words than "am", "us" and "it", as "A-" and "°C" than "a" and "c".
     is_shown = (len(core) > 1 and core.isupper()) or text != core
     dropped = key in vocabulary.drop and not is_shown
     return Word(f"{opening}{text}{closing}", key, dropped, is_name=is_name)
+
+
+def _marks_of_value(marks: str, *, quoted: bool) -> str:
+    """Return the signs among the marks on one side of a value, and if it is quoted, one quote."""
+    once = re.sub("'+", "'", marks)
+    return "".join(mark for mark in once if _is_sign(mark) or (quoted and mark == "'"))
 
 
 @lru_cache(maxsize=2_000)
