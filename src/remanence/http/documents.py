@@ -172,10 +172,10 @@ class ContextDocument(BaseModel):
 class FlushBody(_Body):
     """Background work to do at once, by default the due work."""
 
-    everything: bool = Field(
+    everything: StrictBool = Field(
         default=False, description="Also work that is not due yet: observe all messages."
     )
-    retry: bool = Field(
+    retry: StrictBool = Field(
         default=False,
         description="Also failed steps that wait, and messages left without notes after failures.",
     )
@@ -187,7 +187,7 @@ class ForgetBody(_Body):
     message_ids: list[Text] = []
     facts: list[Text] = []
     query: Text | None = None
-    everywhere: bool = Field(
+    everywhere: StrictBool = Field(
         default=False, description="Search all conversations of the user for the query."
     )
 
