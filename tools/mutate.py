@@ -234,6 +234,7 @@ def _run_collected(
     class Loop:
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtestloop(self, session: pytest.Session) -> bool:
+            gc.unfreeze()  # objects that the tests' own hook has frozen are not listed
             objects = gc.get_objects()
             collected = _Collected(
                 items={item.nodeid: item for item in session.items},
@@ -247,6 +248,7 @@ def _run_collected(
             )
             del objects
             gc.freeze()
+            assert collected.functions, "a change would reach nothing that the tests call"
             run = functools.partial(_run_in_place, collected=collected)
             results.extend(_pooled(found, choice, workers, run))
             return True
