@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.notes.excerpts import beginning, both_ends, ending, parts
+from remanence.notes.excerpts import beginning, both_ends, ending, fair_share, parts
 
 _VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
 _TEXT = " ".join(_VALUES * 4)
@@ -26,6 +26,11 @@ def test_a_long_text_has_both_ends_on_lines_of_their_own() -> None:
     assert both_ends(text, 20) == "first and\nand last"
 
 
+def test_a_text_that_fits_exactly_is_not_cut() -> None:
+    assert beginning("gate B42", 8) == ending("gate B42", 8) == "gate B42"
+    assert list(parts("gate B42", 8)) == ["gate B42"]
+
+
 def test_a_value_too_long_to_be_left_out_shows_that_it_was_cut() -> None:
     blob = "a1B2" * 500
 
@@ -40,7 +45,7 @@ def test_a_script_without_spaces_is_cut_between_its_characters() -> None:
     assert not re.search(r"[三8]$", beginning(text, 47))
 
 
-@pytest.mark.parametrize("whole", ["か\u3099", "ｶﾞ", "👍🏽", "人々"])
+@pytest.mark.parametrize("whole", ["か\u3099", "가\u302e", "ｶﾞ", "👍🏽", "人々"])
 def test_a_character_is_not_cut_from_what_changes_it(whole: str) -> None:
     text = whole * 20
 
@@ -67,3 +72,14 @@ def test_beginnings_and_ends_stand_in_the_text_and_are_no_longer_than_asked(
     assert text.startswith((head, head.removesuffix("…")))
     assert text.endswith((tail, tail.removeprefix("…")))
     assert max(len(head), len(tail)) <= characters + 1
+
+
+@given(st.lists(st.integers(0, 100)), st.integers(0, 1_000))
+def test_a_fair_share_cuts_the_largest_alone_and_uses_the_room(sizes: list[int], room: int) -> None:
+    share = fair_share(sizes, room)
+
+    if sum(sizes) <= room:
+        assert share == max(sizes, default=0)
+    else:
+        assert sum(min(size, share) for size in sizes) <= room
+        assert sum(min(size, share + 1) for size in sizes) > room
