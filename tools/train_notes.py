@@ -64,22 +64,6 @@ def labelled(*names: str) -> Truth:
     return lambda sentence: not sentence.labels.isdisjoint(names)
 
 
-SLOTS = {
-    "home": ("home", "address"),
-    "work": ("job", "employer"),
-    "contact": ("phone", "email"),
-    "partner": ("partner",),
-    "name": ("name",),
-    "event": ("event", "plan", "travel"),
-    "skill": ("skill", "language"),
-}
-"""Slots whose facts are stored in a way of their own, by the head that finds them."""
-
-
-def in_slot(*names: str) -> Truth:
-    return lambda sentence: sentence.slot in names
-
-
 LABELS = {
     "Preference": {"inst", "pref"},
     "NextStep": {"open", "next"},
@@ -87,21 +71,19 @@ LABELS = {
     "Outcome": {"out"},
 }
 """Labels of the lines that a tag is right for."""
-LASTING = labelled("inst", "pref", "con", "dec", "remember")
 HEADS: dict[str, Truth] = {
     "worth": lambda sentence: sentence.worth >= 2,
     "vital": lambda sentence: sentence.worth >= VITAL,
-    "lasting": lambda s: s.worth >= 2 and (s.slot is not None or LASTING(s)),
     "personal": lambda sentence: sentence.slot is not None,
     "quoted": labelled("quote", "trans", "fiction"),
     **{
         name: labelled(name)
-        for name in ("dec", "pref", "issue", "next", "out", "world", "fut", "habit")
+        for name in ("dec", "pref", "issue", "next", "out", "fut", "habit")
     },
-    **{name: labelled(name) for name in notes_corpus.FLAGS},
+    **{name: labelled(name) for name in notes_corpus.FLAGS if name != "remember"},
     "dependent": lambda sentence: bool(sentence.is_dependent),
     "output": lambda sentence: sentence.worth >= 2,
-    **{f"fact:{name}": in_slot(*slots) for name, slots in SLOTS.items()},
+    "home": lambda sentence: sentence.slot in ("home", "address"),
 }
 
 
@@ -162,7 +144,7 @@ def weights_of(units: Corpus) -> Floats:
     weights = np.ones((len(later), len(HEADS)))
     for register, weight in WEIGHTS.items():
         weights[registers == register] = weight
-    for head in ("worth", "vital", "lasting"):
+    for head in ("worth", "vital"):
         weights[later, list(HEADS).index(head)] *= LATER
     for head in NOT_HASTY:
         weights[registers == notes_corpus.HASTY, list(HEADS).index(head)] = 0

@@ -13,8 +13,7 @@ from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType
 
-_SLOT = "fact:"
-_SURE_SLOT = 3.0
+_SURE_HOME = 3.0
 """Score by its cutoff from which a home may replace another.
 
 From 2 it also took cars and places of birth for homes.
@@ -89,7 +88,6 @@ def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     asks = over[wish] - max(over["personal"], 0) + fact_scores(said.text)[WISH]
     if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
         return "behavior", (_WISHES[wish], *corrects)
-    slot = max((head for head in over if head.startswith(_SLOT)), key=over.__getitem__)
-    home = (HOME,) if slot == f"{_SLOT}home" and over[slot] >= _SURE_SLOT else ()
+    home = (HOME,) if over["home"] >= _SURE_HOME else ()
     is_ahead = over["next"] + over["fut"] >= _SURE_EVENT
     return "event" if is_ahead else "profile", (*home, *corrects)
