@@ -7,6 +7,8 @@ with Memory.open("sqlite:///memory.db") as memory:
     chat = memory.conversation("chat-7")
     chat.append(Message.user("Hello!"))
 ```
+
+In a notebook, or for as long as a program runs: `memory = Memory.open(url)`, and `memory.close()`.
 """
 
 import functools
@@ -14,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
+from typing import Concatenate, NoReturn, ParamSpec, Self
 
 from remanence import (
     api_keys as awaited_keys,
@@ -31,52 +33,33 @@ P = ParamSpec("P")
 CLOSED = "the memory is closed: open it again with Memory.open(...)"
 
 
-class Opening:
-    """A memory that is about to be opened: enter it with `with`."""
-
-    def __init__(self, start: "Callable[[], Memory]") -> None:
-        self._start = start
-        self._memory: Memory | None = None
-
-    def __enter__(self) -> "Memory":
-        self._memory = self._start()
-        return self._memory
-
-    def __exit__(self, *_: object) -> None:
-        if self._memory is not None:
-            self._memory.close()
-
-    async def __aenter__(self) -> NoReturn:
-        raise NotOpen(
-            "async with Memory.open(...) opens no blocking memory: write with Memory.open(...) as "
-            "memory, or use remanence.Memory in async code"
-        )
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise NotOpen(
-                f"Memory.open(...) has no {name!r} before it is open: write with "
-                "Memory.open(...) as memory"
-            )
-
-
 def _opening(
     method: Callable[P, AbstractAsyncContextManager[awaited.Memory]],
-) -> Callable[Concatenate[type["Memory"], P], Opening]:
-    """Return a class method with the signature and docstring of `remanence.Memory.open`."""
+) -> Callable[Concatenate[type["Memory"], P], "Memory"]:
+    """Return a class method with the parameters of `remanence.Memory.open`."""
+    # The static attribute, which still has the first parameter.
+    awaited_open = inspect.getattr_static(awaited.Memory, "open").__func__
 
-    # From the static attribute, which still has the first parameter.
-    @functools.wraps(inspect.getattr_static(awaited.Memory, "open").__func__)
-    def open_memory(cls: type["Memory"], /, *args: P.args, **kwargs: P.kwargs) -> Opening:
-        def start() -> Memory:
-            portal = Portal(CLOSED)
-            return cls(portal.open(lambda: method(*args, **kwargs)), portal)
+    @functools.wraps(awaited_open, assigned=("__name__", "__qualname__"))
+    def open_memory(cls: type["Memory"], /, *args: P.args, **kwargs: P.kwargs) -> "Memory":
+        """Open the tape at *url*, creating it if needed, and start the background work.
 
-        return Opening(start)
+        ```python
+        memory = Memory.open("sqlite:///memory.db")
+        memory.conversation("chat-7").append(Message.user("Hello!"))
+        memory.close()
+        ```
 
+        `with Memory.open(...) as memory` closes it by itself. A program may end without closing:
+        messages are stored, and work that is cut off is done when the memory is opened again.
+
+        The arguments and errors are those of `remanence.Memory.open`.
+        """
+        portal = Portal(CLOSED)
+        return cls(portal.open(lambda: method(*args, **kwargs)), portal)
+
+    signature = inspect.signature(awaited_open).replace(return_annotation="Memory")
+    vars(open_memory)["__signature__"] = signature
     return open_memory
 
 
@@ -160,14 +143,13 @@ class Conversation(Handle[awaited_conversation.Conversation]):
 
 
 class Memory(Handle[awaited.Memory]):
-    """Like `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
+    """Like `remanence.Memory`, without `await`: `Memory.open(url)`. Safe to use from any thread."""
 
     def __init__(self, memory: awaited.Memory, portal: Portal | None = None) -> None:
         """Use `Memory.open`, which closes what it opens."""
         if not isinstance(memory, awaited.Memory) or portal is None:
             raise InvalidArgument(
-                f"Memory({memory!r:.80}) opens nothing: write with Memory.open({memory!r:.80}) "
-                "as memory"
+                f"Memory({memory!r:.80}) opens nothing: write Memory.open({memory!r:.80})"
             )
         super().__init__(memory, portal)
         self.policy = memory.policy
@@ -177,8 +159,26 @@ class Memory(Handle[awaited.Memory]):
 
     open = classmethod(_opening(awaited.Memory.open))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> NoReturn:
+        self.close()
+        raise NotOpen(
+            "async with Memory.open(...) opens no blocking memory: write with Memory.open(...) as "
+            "memory, or use remanence.Memory in async code"
+        )
+
+    async def __aexit__(self, *_: object) -> None: ...
+
     def close(self) -> None:
-        """Finish work in progress within `shutdown_timeout_seconds`, and close the tape."""
+        """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
+
+        `with` does this by itself. Closing again does nothing, nor does closing in a forked child.
+        """
         self._portal.close()
 
     def conversation(

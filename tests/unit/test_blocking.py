@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+import pydoc
 import signal
 import subprocess
 import sys
@@ -132,17 +133,41 @@ def test_a_program_without_an_event_loop_keeps_and_assembles_a_conversation() ->
         assert chat.delete()
 
 
+def test_a_memory_is_open_without_with_until_it_is_closed() -> None:
+    memory = Memory.open(IN_MEMORY)
+
+    memory.conversation("chat").append(Message.user("Hello."))
+    memory.close()
+    memory.close()
+
+    with pytest.raises(Closed, match="open it again"):
+        memory.conversations()
+    assert portal_threads() == []
+
+
+def test_a_block_that_closes_its_memory_may_end() -> None:
+    with Memory.open(IN_MEMORY) as memory:
+        memory.close()
+
+    assert portal_threads() == []
+
+
+def test_the_help_of_open_asks_for_no_await() -> None:
+    shown = pydoc.plain(pydoc.render_doc(Memory.open))
+
+    assert "-> 'Memory'" in shown
+    assert "memory.close()" in shown
+    assert "async with" not in shown
+
+
 def test_errors_come_through_as_they_are() -> None:
     with Memory.open(IN_MEMORY) as memory, pytest.raises(InvalidMessage, match="empty"):
         memory.conversation("chat").append(Message.user(""))
 
 
 def test_a_database_that_cannot_be_opened_raises_and_leaves_no_thread() -> None:
-    with (
-        pytest.raises(StoreUnavailable, match="unknown scheme"),
-        Memory.open("other://nowhere"),
-    ):
-        pass
+    with pytest.raises(StoreUnavailable, match="unknown scheme"):
+        Memory.open("other://nowhere")
 
     assert portal_threads() == []
 
@@ -164,7 +189,7 @@ def test_a_program_that_leaves_a_memory_open_ends_and_its_messages_stay(tmp_path
     program = (
         "from remanence import Message\n"
         "from remanence.blocking import Memory\n"
-        f"memory = Memory.open({url!r}).__enter__()\n"
+        f"memory = Memory.open({url!r})\n"
         "memory.conversation('a').append(Message.user('Hello.'))\n"
     )
 
