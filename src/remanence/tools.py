@@ -10,12 +10,12 @@ answer = await next(tool for tool in tools if tool.name == call.name).handler(ca
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
-from remanence.errors import InvalidArgument, RemanenceError
+from remanence.errors import InvalidArgument, RemanenceError, WrongUser
 from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
@@ -23,9 +23,15 @@ Arguments: TypeAlias = Mapping[str, Any]  # as a model filled in the schema
 Handler: TypeAlias = Callable[[Arguments], Awaitable[str]]
 
 MAX_HITS = 20
+DEFAULT_HITS = 5
 RECALL_TOKENS = 2_000
 MAX_CANDIDATES = 40
-_LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
+_LIMIT: JsonObject = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": MAX_HITS,
+    "default": DEFAULT_HITS,
+}
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _NOTHING = "No fact has these words. Try other words, or no query for what was learned last."
 _NONE = "Nothing is known about the user yet."
@@ -110,13 +116,21 @@ class _Calls:
 
     async def save(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()
+        replaces = _optional(given, "replaces")
+        if replaces is not None:
+            old = await self._conversation.facts.get(replaces, user=user, tenant=tenant)
+            if old is None or old.valid_to is not None:
+                raise InvalidArgument(
+                    f"replaces {replaces!r:.80} is the id of no current fact: memory_search lists "
+                    "facts with their ids"
+                )
         fact = await self._conversation.facts.save(
             _string(given, "summary"),
             user=user,
             tenant=tenant,
             type=_chosen(given, "type", FactType) or "knowledge",
             tags=_strings(given, "tags"),
-            replaces=_optional(given, "replaces"),
+            replaces=replaces,
             conversation=self._conversation.id,
         )
         return f"Kept: {fact.summary} (id: {fact.id})"
@@ -124,11 +138,15 @@ class _Calls:
     async def forget(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()
         known = await self._conversation.facts.list(user=user, tenant=tenant, history=True)
-        if (query := _optional(given, "query")) is not None:
-            found = await self._conversation.forget(query=query, everywhere=True)
-            return self._candidates(found, known)
         facts = [*_strings(given, "facts"), *_strings(given, "id")]
         messages = _strings(given, "messages")
+        if (query := _optional(given, "query")) is not None:
+            if facts or messages:
+                raise InvalidArgument(
+                    "a query only finds what is meant: call memory_forget again with the ids alone"
+                )
+            found = await self._conversation.forget(query=query, everywhere=True)
+            return self._candidates(found, known)
         if not facts and not messages:
             raise InvalidArgument("id is missing: give a query first, then the ids that it found")
         named = {fact.id: fact for fact in known if fact.id in facts}
@@ -152,9 +170,13 @@ class _Calls:
         if name is None:
             return self._conversation
         other = self._conversation.sibling(name)
-        if await other.owner() != await self._conversation.owner():
+        try:
+            state = await other.state()
+        except WrongUser:  # answered like one that does not exist, as the model need not know
+            state = None
+        if not state or not state.last_seq or state.owner != await self._conversation.owner():
             raise InvalidArgument(
-                f"the user has no conversation {name!r}: use one from the results"
+                f"the user has no conversation {name!r:.80}: use one from the results"
             )
         return other
 
@@ -196,7 +218,7 @@ def _tool(
 ) -> Tool:
     async def handler(given: Arguments | str) -> str:
         try:
-            return await call(_arguments(given))
+            return await call(_arguments(given, known=properties))
         except RemanenceError as error:
             return f"Error: {error}"
 
@@ -209,8 +231,12 @@ def _tool(
     return Tool(name=name, description=description, parameters=parameters, handler=handler)
 
 
-def _arguments(given: Arguments | str) -> Arguments:
-    """Return the arguments of a call, which some providers send as a JSON string."""
+def _arguments(given: Arguments | str, *, known: Collection[str]) -> Arguments:
+    """Return the arguments of a call, which some providers send as a JSON string.
+
+    Raises:
+        InvalidArgument: they are no JSON object, or one of them is not *known*.
+    """
     value: object = given
     if isinstance(given, str):
         try:
@@ -221,6 +247,8 @@ def _arguments(given: Arguments | str) -> Arguments:
             ) from error
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"arguments {given!r:.80} are not an object: give a JSON object")
+    if unknown := [name for name in value if name not in known]:
+        raise InvalidArgument(f"argument {unknown[0]!r:.80} is unknown: use {', '.join(known)}")
     return value
 
 
@@ -252,11 +280,18 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:  # as above
 
 def _number(given: Mapping[str, Any], name: str) -> int:  # as above
     value = given.get(name)
-    return max(1, min(value, MAX_HITS)) if isinstance(value, int) else 5
+    if value is None:
+        return DEFAULT_HITS
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1:
+        raise InvalidArgument(f"{name} {value!r:.80} is not a whole number: give 1 to {MAX_HITS}")
+    return int(max(1, min(value, MAX_HITS)))
 
 
 def _chosen(given: Mapping[str, Any], name: str, literal: object) -> Any:  # one of its choices
-    return next((choice for choice in get_args(literal) if choice == given.get(name)), None)
+    value, choices = _optional(given, name), get_args(literal)
+    if value is not None and value not in choices:
+        raise InvalidArgument(f"{name} {value!r:.80} is unknown: use {', '.join(choices)}")
+    return value
 
 
 def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above

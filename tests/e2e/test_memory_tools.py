@@ -139,6 +139,14 @@ async def test_arguments_may_be_the_text_of_a_json_object() -> None:
         ("memory_save", {"summary": "x" * 9_000}, "9,000 characters"),
         ("memory_forget", {"id": None}, "id is missing"),
         ("recall", {"query": "x", "since": "yesterday"}, "'yesterday' is not a date"),
+        ("memory_search", {"Query": "x"}, "argument 'Query' is unknown: use query, limit"),
+        ("memory_search", {"limit": "x"}, "limit 'x' is not a whole number: give 1 to 20"),
+        ("memory_search", {"limit": True}, "limit True is not a whole number"),
+        ("memory_save", {"summary": "x", "type": "weird"}, "type 'weird' is unknown: use knowl"),
+        ("memory_save", {"summary": "x", "replaces": "bad"}, "'bad' is the id of no current fact"),
+        ("memory_save", {"summary": "x", "replaces": "bad"}, "memory_search lists"),
+        ("memory_forget", {"query": "x", "facts": ["f1"]}, "a query only finds what is meant"),
+        ("recall", {"query": "x", "role": ["user"]}, "role ['user'] is not a text"),
     ],
 )
 async def test_arguments_that_make_no_sense_are_answered_in_words(
@@ -203,17 +211,23 @@ async def test_what_was_said_in_another_conversation_is_found_and_forgotten_ther
         done = await call("memory_forget", messages=["m1"], conversation="old")
 
         assert found == "- message 1: user: My number is 555-0199. (id: m1, conversation: old)"
-        assert all(answer.startswith("Error: ") for answer in others)
+        assert others == [
+            f"Error: the user has no conversation {name!r}: use one from the results"
+            for name in ("theirs", "nobodys", "none")
+        ]
         assert done == "Forgotten: m1"
         assert await memory.recall("555-0199", user="ana") == ()
         assert [m.text for m in await chat.messages()] == ["Forget my number, please."]
 
 
-@pytest.mark.parametrize("name", ["memory_search", "memory_save", "memory_forget"])
-async def test_without_a_user_the_tools_keep_and_find_nothing(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("memory_search", "query"), ("memory_save", "summary"), ("memory_forget", "id")],
+)
+async def test_without_a_user_the_tools_keep_and_find_nothing(name: str, argument: str) -> None:
     async with Memory.open(IN_MEMORY) as memory:
         call = caller(memory.conversation("a"))
-        answer = await call(name, query="x", summary="x", id="x")
+        answer = await call(name, **{argument: "x"})
 
     assert answer.startswith("Error: this conversation has no user to keep facts for")
     assert "memory.conversation(id, user=" in answer
