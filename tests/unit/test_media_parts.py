@@ -7,7 +7,7 @@ import pytest
 from remanence import Message
 from remanence.errors import InvalidMessage
 from remanence.types import FilePart, ImagePart, OtherPart, Part
-from remanence.wire import anthropic, responses
+from remanence.wire import anthropic, gemini, openai, responses
 
 ANTHROPIC: list[tuple[dict[str, Any], Part]] = [
     (
@@ -154,3 +154,35 @@ def test_what_a_model_refused_to_say_is_text() -> None:
 def test_content_of_responses_is_a_text_or_a_list(content: object) -> None:
     with pytest.raises(InvalidMessage, match="pass a string or a list"):
         Message.from_openai_responses([{"role": "user", "content": content}])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ImagePart(media_type="text/html", data="aGk="),
+        ImagePart(url="data:text/html;base64,aGk="),
+        ImagePart(url="file:///etc/passwd"),
+        ImagePart(url="../photo.png"),
+    ],
+)
+def test_an_image_that_is_none_or_cannot_be_fetched_is_sent_as_a_text(part: Part) -> None:
+    (anthropics,) = anthropic.render("user", (part,))
+    shown = anthropics["content"][0]["text"]
+
+    assert shown.startswith("[image")
+    assert openai.render("user", (part,)) == [{"role": "user", "content": shown}]
+    assert responses.render("user", (part,)) == [{"role": "user", "content": shown}]
+
+
+def test_a_local_file_is_never_named_to_a_provider_as_one_to_fetch() -> None:
+    part = FilePart(name="a.txt", url="file:///etc/passwd")
+    shown = "[file a.txt: file:///etc/passwd]"
+
+    assert responses.render("user", (part,)) == [{"role": "user", "content": shown}]
+    assert gemini.render("user", (part,))["parts"] == [{"text": shown}]
+
+
+def test_an_image_in_googles_storage_is_sent_by_its_url() -> None:
+    (message,) = openai.render("user", (ImagePart(url="gs://photos/a.png"),))
+
+    assert message["content"][0]["image_url"] == {"url": "gs://photos/a.png"}

@@ -186,6 +186,19 @@ def payload(part: ImagePart | FilePart) -> Payload | None:
     return Payload(media_type, data)
 
 
+def image_url(part: ImagePart) -> str | None:
+    """Return the URL of an image, or its data as one; None for what every provider rejects."""
+    content = payload(part)
+    if content is not None:
+        return content.url if content.kind.startswith("image/") else None
+    return part.url if is_remote(part) else None
+
+
+def is_remote(part: ImagePart | FilePart) -> bool:
+    """Return whether a provider, or a gateway to Google's, can fetch a part by its URL."""
+    return (part.url or "").lower().startswith(("https://", "http://", "gs://"))
+
+
 def split_data_url(url: str) -> Payload | None:
     """Return the payload of a base64 data URL, None for any other URL."""
     head, separator, data = url.partition(";base64,")

@@ -235,7 +235,7 @@ def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject:
         media_type = content.media_type or "application/octet-stream"
         blob = {"mimeType": media_type, "data": content.data, **name}
         return {"inlineData": {**blob, **_inner(extra, "inlineData")}, **extra}
-    if part.url is None or part.url.startswith("data:"):
+    if part.url is None or part.url.lower().startswith(("data:", "file:")):
         return {"text": as_text(part) or NOTHING_READABLE}
     media = {"mimeType": part.media_type} if part.media_type else {}
     file = {**media, "fileUri": part.url, **name, **_inner(extra, "fileData")}

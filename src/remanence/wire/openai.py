@@ -13,6 +13,7 @@ from remanence.wire.content import (
     NOTHING_READABLE,
     as_text,
     extra_fields,
+    image_url,
     mark_error,
     payload,
     present,
@@ -260,9 +261,8 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
                 return {**extra, "refusal": part.text}
             extra.pop("type", None)
             return {"type": "text", "text": part.text, **extra}
-        case ImagePart() if role == "user":
-            content = payload(part)
-            image = {"url": content.url if content else part.url, **extra.pop("image_url", {})}
+        case ImagePart() if role == "user" and (url := image_url(part)):
+            image = {"url": url, **extra.pop("image_url", {})}
             return {"type": "image_url", "image_url": image, **extra}
         case FilePart() if role == "user" and (part.data is not None or part.file_id is not None):
             file = {**render_file(part, FILE_FIELDS), **extra.pop("file", {})}

@@ -13,6 +13,8 @@ from remanence.wire.content import (
     NOTHING_READABLE,
     as_text,
     extra_fields,
+    image_url,
+    is_remote,
     mark_error,
     payload,
     put_name_first,
@@ -254,11 +256,9 @@ def _input_part(part: Part) -> JsonObject | None:
         case TextPart():
             extra.pop("type", None)
             return {"type": "input_text", "text": part.text, **extra} if part.text else None
-        case ImagePart():
-            content = payload(part)
-            url = content.url if content else part.url
+        case ImagePart() if url := image_url(part):
             return {"type": "input_image", "detail": "auto", "image_url": url, **extra}
-        case FilePart() if part.data or part.url or part.file_id:
+        case FilePart() if payload(part) or part.file_id or is_remote(part):
             return {"type": "input_file", **render_file(part, _FILE_FIELDS), **extra}
         case OtherPart(dialect="openai_responses", scope="part"):
             return part.value
