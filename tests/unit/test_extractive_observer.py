@@ -13,7 +13,7 @@ from tests.builders import count_utf8_tokens, numbered, observe_request
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver, explain
-from remanence.observers.extractive.observer import extract
+from remanence.observers.extractive.observer import choose, extract
 from remanence.observers.extractive.render import render_words, words
 from remanence.observers.extractive.sentences import sentences
 from remanence.pacing import at_once
@@ -1027,3 +1027,13 @@ def test_a_word_for_today_and_the_slash_of_a_name_stay() -> None:
 
     assert "touch the server tonight" in told
     assert "start with ci/" in told
+
+
+def test_of_thousands_of_short_lines_both_ends_are_read() -> None:
+    lines = "\n".join(f"Row {number}." for number in range(4_000))
+    request = observe_request(Message.user(lines), Message.assistant("I see."))
+
+    read = [passage.source for passage in at_once(choose(request)).passages]
+
+    assert len(read) <= 2_001
+    assert (read[0], read[-2]) == ("Row 0.", "Row 3999.")

@@ -371,6 +371,16 @@ async def test_of_a_very_long_text_the_whole_sentences_of_both_ends_are_read() -
     assert all(line.endswith(" last year.") for line in lines[1:-1])
 
 
+@pytest.mark.parametrize("count", [3_000, 10_000])
+async def test_of_thousands_of_short_lines_a_few_hundred_of_both_ends_are_read(count: int) -> None:
+    numbers = "\n".join(str(number) for number in range(count))
+    (message,) = observable([Message.user(f"I keep bees.\n{numbers}\nI live in Rome.")])
+
+    lines = [line.text for line in spoken_lines([message])]
+
+    assert (lines[0], lines[-1], len(lines)) == ("I keep bees.", "I live in Rome.", 400)
+
+
 async def test_a_fact_about_the_home_has_its_tag() -> None:
     (home,) = await extracted("I live in Oslo with my two dogs.")
 

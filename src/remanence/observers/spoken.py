@@ -1,11 +1,11 @@
 """The sentences of messages, as the learned scores read them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from remanence.notes.excerpts import beginning, ending
 from remanence.observers.extractive.quoted_text import find_handover, is_mostly_inside, quoted_spans
-from remanence.observers.extractive.sentences import Span, sentences
+from remanence.observers.extractive.sentences import Span, both_ends_of, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import scorer
 from remanence.types import Message, TextPart, ToolResultPart
@@ -14,6 +14,8 @@ _STEP = 100
 """Sentences of a text from one step to the next."""
 _MAX_HALF = 10_000
 """Characters at the beginning and at the end of a text that are read: people rarely write more."""
+_MAX_HALF_SENTENCES = 200
+"""Sentences at the beginning and at the end that are read, as thousands of short lines take minutes."""
 
 
 class SpokenText(NamedTuple):
@@ -58,13 +60,14 @@ def spoken_lines(messages: Sequence[Message]) -> Iterator[Line]:
         yield from said.lines
 
 
-def _read(text: str) -> tuple[str, Iterable[Span]]:
+def _read(text: str) -> tuple[str, Sequence[Span]]:
     """Return a text with its sentences; of a very long one both ends, with those that are whole."""
     if len(text) <= 2 * _MAX_HALF:
-        return text, sentences(text)
+        return text, both_ends_of(tuple(sentences(text)), _MAX_HALF_SENTENCES)
     head, tail = beginning(text, _MAX_HALF), ending(text, _MAX_HALF)
     at = len(head) + 1
-    before, behind = tuple(sentences(head))[:-1], tuple(sentences(tail))[1:]
+    before = tuple(sentences(head))[:-1][:_MAX_HALF_SENTENCES]
+    behind = tuple(sentences(tail))[1:][-_MAX_HALF_SENTENCES:]
     return f"{head}\n{tail}", (*before, *(Span(at + start, at + end) for start, end in behind))
 
 

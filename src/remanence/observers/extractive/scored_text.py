@@ -15,7 +15,7 @@ from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, i
 from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
-from remanence.observers.extractive.sentences import ITEM, Span, sentences
+from remanence.observers.extractive.sentences import ITEM, Span, both_ends_of, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.openings import head_of
 from remanence.observers.learned.score import Scores, scorer
@@ -23,6 +23,8 @@ from remanence.types import Message
 
 _COLON = re.compile(r"[:：](?:\s|$)")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
+_MAX_HALF = 1_000
+"""Sentences at the beginning and at the end of a text that are read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,7 +134,11 @@ def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[Score
             whole = ScoredText(message=message, text=readable, before=before, quotations=quoted)
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
+            found: list[Span] = []
             for span in sentences(readable):
+                found.append(span)
+                yield
+            for span in both_ends_of(found, _MAX_HALF):
                 last = Line(readable[span.start : span.end], role)
                 whole.spans.append(span)
                 whole.scores.append(scorer().score(last._replace(reply_to=before)))

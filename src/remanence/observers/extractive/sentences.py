@@ -1,7 +1,7 @@
 """Splits text into sentences and clauses, in scripts with and without spaces."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -74,6 +74,11 @@ _MIN_HEAD = 30
 """A shorter head before a colon is a label and stays with its value."""
 _NEGATION = re.compile(r"\b(?:not|nicht|no|non|pas|не)\b[^,;]{0,40}$", re.IGNORECASE)
 _LONG = 600
+
+
+def both_ends_of(spans: Sequence[Span], half: int) -> tuple[Span, ...]:
+    """Return the first and the last *half* of more than twice as many sentences."""
+    return tuple(spans) if len(spans) <= 2 * half else (*spans[:half], *spans[-half:])
 
 
 def sentences(text: str) -> Iterator[Span]:
