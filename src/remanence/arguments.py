@@ -130,6 +130,13 @@ def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -
             raise _impossible(name, value, f"use a {kind.__name__}")
 
 
+def require_object(source: object) -> None:
+    """Raise `InvalidArgument` for a class, which has the methods of its objects."""
+    if isinstance(source, type):
+        name = source.__name__
+        raise InvalidArgument(f"{name} is a class: pass an object of it, such as {name}()")
+
+
 def require_async(*, or_pieces: bool = False, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not an async callable.
 

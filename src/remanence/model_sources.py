@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from remanence.arguments import require_async_methods
+from remanence.arguments import require_async_methods, require_object
 from remanence.clock import Clock
 from remanence.costs.budgets import Budgeted, Budgets
 from remanence.errors import InvalidArgument, InvalidPolicy
@@ -65,6 +65,7 @@ class ObserverFactory:
         """
         own = source or self.settings.observer_model
         chosen = own or self.model
+        require_object(chosen)
         if chosen is None or not self.policy.enabled:
             observer: Observer = ExtractiveObserver(self.compute)
         elif isinstance(chosen, Observer):
@@ -90,6 +91,7 @@ class ObserverFactory:
         """Return the reflector for *source*; errors as for `observer`."""
         own = source or self.settings.reflector_model
         chosen = own or self.model
+        require_object(chosen)
         if chosen is None or not self._reflects:
             return ExtractiveReflector(self.compute)
         if isinstance(chosen, Reflector):
@@ -106,6 +108,7 @@ class ObserverFactory:
     def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
         """Return the extractor for *source*; errors as for `observer`."""
         chosen = source or self.model
+        require_object(chosen)
         if chosen is None or not self._reflects:
             return ExtractiveFacts(self.compute)
         if isinstance(chosen, FactExtractor):

@@ -22,8 +22,10 @@ from remanence import (
 )
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
+from remanence.observers.extractive import ExtractiveObserver
 from remanence.protocols import ModelRequest
 from remanence.providers.function import FunctionEmbedder
+from remanence.testing import ScriptedModel
 from remanence.testing.store_contract.samples import usage
 from remanence.types import ImagePart, TextPart
 
@@ -209,6 +211,13 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
             {"observer": object()},
             r"neither a model nor an Observer: .*async def observe\(request\)",
         ),
+        (
+            {"observer": ExtractiveObserver},
+            r"ExtractiveObserver is a class: pass an object of it, such as ExtractiveObserver\(\)",
+        ),
+        ({"model": [ScriptedModel]}, "ScriptedModel is a class"),
+        ({"embedder": FunctionEmbedder}, "FunctionEmbedder is a class"),
+        ({"extractor": ScriptedModel}, "ScriptedModel is a class"),
         ({"reflector": 5}, r"neither a model nor a Reflector: .*async def reflect\(request\)"),
         ({"extractor": 5}, r"neither a model nor a FactExtractor: .*async def extract\(request\)"),
         ({"embedder": 5}, "a value of type int is not an embedder: pass a name"),

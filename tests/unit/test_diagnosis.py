@@ -54,6 +54,14 @@ def test_the_remedy_of_a_failed_step_fits_its_reason(reason: str, remedy: str) -
     assert found.remedy.endswith("; flush(retry=True) tries at once")
 
 
+@pytest.mark.parametrize("reason", ["too_large", "empty", "invented"])
+def test_for_notes_of_an_observer_of_ones_own_the_remedy_names_no_model(reason: str) -> None:
+    found = problem(replace(STATE, observe_failure=failure(reason=reason, made_by="MyObserver")))
+
+    assert "check the observer" in found.remedy
+    assert "model" not in found.remedy
+
+
 @pytest.mark.parametrize(
     ("step", "effect"),
     [

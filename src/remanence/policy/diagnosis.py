@@ -156,7 +156,10 @@ def _failing(
         )
     latched = is_latched(policy, state, failure)
     next_try = "with the next message" if latched else next_at
-    remedy = _REMEDIES.get(failure.reason, f"check the {_MAKERS[failure.step]}")
+    own = f"check the {_MAKERS[failure.step]}"
+    remedy = _REMEDIES.get(failure.reason, own)
+    if remedy == _OTHER_MODEL and ":" not in failure.made_by:  # the name of a class, not of a model
+        remedy = own
     if failure.reason == "timeout" and failure.made_by.startswith(EMBEDDED):
         remedy = _TIME
     if not _is_paused(failure, paused):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from remanence.arguments import require_async, require_async_methods
+from remanence.arguments import require_async, require_async_methods, require_object
 from remanence.clock import Clock, SystemClock
 from remanence.errors import InvalidArgument, ModelError, needs_extra
 from remanence.protocols import Embedder, Model
@@ -103,6 +103,7 @@ class _Opener:
     limits: dict[str, Limits] = field(default_factory=dict)
 
     def open(self, source: ModelSource) -> Model:
+        require_object(source)
         if isinstance(source, str):
             names = split_names(source)
             return self.open(names) if len(names) > 1 else self._open_named(parse_spec(source))

@@ -3,7 +3,7 @@
 import importlib.util
 from typing import TypeAlias
 
-from remanence.arguments import require_async_methods
+from remanence.arguments import require_async_methods, require_object
 from remanence.errors import InvalidArgument, MissingExtra
 from remanence.protocols import Embedder
 from remanence.providers import open_provider_embedder
@@ -26,6 +26,7 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     """
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
+    require_object(source)
     if isinstance(source, str):
         return open_provider_embedder(source, connections=connections)
     if isinstance(source, Embedder):
