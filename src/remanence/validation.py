@@ -26,6 +26,9 @@ class Range(NamedTuple):
     accepts: Callable[[Any], bool]  # a value of the field's type
     remedy: str
 
+    def __repr__(self) -> str:
+        return f"Range({self.remedy!r})"
+
 
 MAX_NUMBER: Final = 10**10
 """The largest number of a setting, so that a number of seconds from now is still a valid date."""
@@ -122,5 +125,7 @@ def type_text(hint: Any, *, series: str = "a list") -> str:  # as above
         return " or ".join(type_text(choice, series=series) for choice in choices)
     if origin is tuple:
         return f"{series}, each of {type_text(choices[0], series=series)}"
+    if origin is Mapping:
+        return "a dict"
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -1,5 +1,6 @@
 """What may be spent: which calls count, from when on, and what happens at a limit."""
 
+import inspect
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -388,3 +389,10 @@ def test_where_writing_has_no_price_it_costs_what_input_costs() -> None:
 @pytest.mark.parametrize("model", ["nobody-1", "nobody:claude-sonnet-4-5", ""])
 def test_a_model_that_is_not_listed_has_no_cache_prices(model: str) -> None:
     assert cache_prices(model, at=NOW) is None
+
+
+def test_the_help_of_a_budget_says_what_its_numbers_may_be() -> None:
+    shown = str(inspect.signature(Budget))
+
+    assert "Range('use 0 or more')" in shown
+    assert "lambda" not in shown

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -365,3 +366,19 @@ def test_a_list_of_models_that_names_none_is_refused(value: str, tmp_path: Path)
     (tmp_path / "remanence.toml").write_text(f"model = {value}\n")
 
     assert refusal(tmp_path).startswith(f"model={value} (file remanence.toml) is impossible")
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (Policy.default(), "is a Policy: use a dict .* as policy= of Memory.open$"),
+        (5, "^policy=5 is impossible: use a dict$"),
+    ],
+)
+def test_a_policy_in_place_of_its_changes_is_refused_in_one_line(
+    policy: Any, expected: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=expected) as refused:
+        Settings(policy=policy)
+
+    assert len(str(refused.value)) < 120

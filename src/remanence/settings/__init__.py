@@ -117,6 +117,11 @@ class Settings:
     over_budget: Literal["extractive", "raw"] = "extractive"
 
     def __post_init__(self) -> None:
+        if isinstance(self.policy, Policy):
+            raise InvalidPolicy(
+                "policy of Settings is a Policy: use a dict of changes to the preset, or pass the "
+                "Policy as policy= of Memory.open"
+            )
         check_fields(self)
         known = [field.name for field in dataclasses.fields(Policy)]
         for name in self.policy:
