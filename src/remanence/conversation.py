@@ -513,10 +513,10 @@ class Conversation:
         """Add a model call for this conversation to the ledger; a `Chat` does this by itself.
 
         Returns at once; the ledger is written in the background. A missing cost is calculated from
-        the installed price list.
+        the installed price list. A conversation without messages is not named in the ledger.
 
         Args:
-            usage: the usage that the provider reported.
+            usage: the usage that the provider reported; its conversation is this one.
             estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
                 for a call without tools; it corrects later counts (`memory.calibration`).
         """

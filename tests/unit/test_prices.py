@@ -43,6 +43,23 @@ def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
     assert price(replace(CALL, model=model)) is None
 
 
+@pytest.mark.parametrize(
+    ("model", "with_provider"),
+    [
+        ("claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
+        ("gpt-5-mini", "openai:gpt-5-mini"),
+        ("gemini-2.5-flash", "google:gemini-2.5-flash"),
+    ],
+)
+def test_a_model_named_without_its_provider_has_the_same_price(
+    model: str, with_provider: str
+) -> None:
+    found = price(replace(CALL, model=model))
+
+    assert found is not None
+    assert found == price(replace(CALL, model=with_provider))
+
+
 def test_a_call_with_as_many_tokens_of_output_as_of_input_costs_both() -> None:
     assert of(output_tokens=CALL.input_tokens) > of()
 

@@ -14,16 +14,20 @@ _TOKENS = 1_000
 
 
 def price(usage: Usage) -> float | None:
-    """Return the price of a call of `provider:model` in US dollars.
+    """Return the price of a call of `provider:model`, or of `model`, in US dollars.
 
     None if the model is not listed, or the call was not answered.
     """
-    provider, _, name = usage.model.partition(":")
-    if not (provider and name and (usage.input_tokens or usage.output_tokens)):
+    provider, separator, name = usage.model.partition(":")
+    if not separator:
+        provider, name = "", usage.model
+    elif not provider:
+        return None
+    if not (name and (usage.input_tokens or usage.output_tokens)):
         return None
     return _price(
         name,
-        provider,
+        provider or None,
         usage.at,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

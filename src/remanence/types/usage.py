@@ -14,21 +14,22 @@ class Usage:
     """One model call: conversation, purpose, tokens, cost, duration and outcome.
 
     `input_tokens` counts all input, including tokens read from or written to the prompt cache.
-    `cost_usd` is None if no price is known. `outcome` is `ok` or an error code. `estimated` is True
-    if the tokens are our own count, because the provider did not report them.
+    `cost_usd` is None if no price is known, `duration_seconds` 0 if the call was not timed. `outcome`
+    is `ok` or an error code. `estimated` is True if the tokens are our own count, because the
+    provider did not report them.
     """
 
-    conversation: ConversationRef | None
-    user: str | None
-    purpose: Purpose
+    conversation: ConversationRef | None = None
+    user: str | None = None
+    purpose: Purpose = "chat"
     model: str
     input_tokens: int
     output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-    duration_seconds: float
-    outcome: str
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float | None = None
+    duration_seconds: float = 0.0
+    outcome: str = "ok"
     at: datetime
     estimated: bool = False
 
