@@ -92,6 +92,9 @@ class Conversation(Handle[awaited_conversation.Conversation]):
         self.user = conversation.user
         self.clock = conversation.clock
 
+    def __repr__(self) -> str:
+        return f"<blocking {repr(self._awaited).removeprefix('<')}"
+
     @property
     def id(self) -> str:
         """The conversation's id."""
@@ -158,6 +161,9 @@ class Memory(Handle[awaited.Memory]):
         self.keys = APIKeys(memory.keys, portal)
 
     open = classmethod(_opening(awaited.Memory.open))
+
+    def __repr__(self) -> str:
+        return f"<blocking {repr(self._awaited).removeprefix('<')}"
 
     def __enter__(self) -> Self:
         return self

@@ -115,6 +115,11 @@ class Conversation:
         self.connections = runtime.connections
         self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
 
+    def __repr__(self) -> str:
+        user = "no user" if self.user is None else f"user {self.user!r}"
+        tenant = "" if self.ref.tenant == "default" else f" in tenant {self.ref.tenant!r}"
+        return f"<Conversation {self.id!r} of {user}{tenant}>"
+
     @property
     def id(self) -> str:
         """The conversation's id."""

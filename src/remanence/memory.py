@@ -46,7 +46,7 @@ from remanence.recall.embedders import EmbedderSource
 from remanence.recall.fusion import within
 from remanence.runtime import DEFAULT_TENANT, Runtime, choose_engine
 from remanence.settings import Settings, policy_of
-from remanence.stores import open_store
+from remanence.stores import mask_password, open_store
 from remanence.types import (
     EVENT_TYPES,
     Backlog,
@@ -81,13 +81,16 @@ class Memory:
     It belongs to the event loop that opened it, and does not close objects passed in.
     """
 
-    def __init__(self, runtime: Runtime, *, opened: AsyncExitStack | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, *, url: str = "", opened: AsyncExitStack | None = None
+    ) -> None:
         """Use `Memory.open`, which closes what it opens."""
         if not isinstance(runtime, Runtime):
             raise InvalidArgument(
                 f"Memory({runtime!r:.80}) opens nothing: write async with "
                 f"Memory.open({runtime!r:.80}) as memory"
             )
+        self._url = url
         self._opened = opened or AsyncExitStack()
         self.policy = runtime.policy
         self.clock = runtime.clock
@@ -96,6 +99,9 @@ class Memory:
         self.keys = APIKeys(runtime.store, runtime.clock)
         self._runtime = runtime
         self._store = runtime.store
+
+    def __repr__(self) -> str:
+        return f"<Memory at {mask_password(self._url)!r}>"
 
     @classmethod
     def open(
@@ -202,7 +208,7 @@ class Memory:
                 )
                 runtime.start()
                 stack.push_async_callback(runtime.stop)
-                return cls(runtime, opened=stack.pop_all())
+                return cls(runtime, url=url, opened=stack.pop_all())
 
         return Opening(open_memory)
 

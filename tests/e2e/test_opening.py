@@ -144,3 +144,13 @@ async def test_an_opening_that_is_cancelled_leaves_no_connection(postgres: str) 
 
 async def opened(url: str) -> Memory:
     return await Memory.open(url)
+
+
+async def test_the_repr_of_a_memory_and_a_conversation_names_them() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        of_ana = memory.conversation("chat-7", user="ana")
+        of_acme = memory.conversation("chat-7", tenant="acme")
+
+    assert repr(memory) == "<Memory at 'sqlite:///:memory:'>"
+    assert repr(of_ana) == "<Conversation 'chat-7' of user 'ana'>"
+    assert repr(of_acme) == "<Conversation 'chat-7' of no user in tenant 'acme'>"

@@ -160,6 +160,14 @@ def test_the_help_of_open_asks_for_no_await() -> None:
     assert "async with" not in shown
 
 
+def test_the_repr_of_a_handle_names_it_and_that_nothing_is_awaited() -> None:
+    with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("chat-7", user="ana")
+
+        assert repr(memory) == "<blocking Memory at 'sqlite:///:memory:'>"
+        assert repr(chat) == "<blocking Conversation 'chat-7' of user 'ana'>"
+
+
 def test_errors_come_through_as_they_are() -> None:
     with Memory.open(IN_MEMORY) as memory, pytest.raises(InvalidMessage, match="empty"):
         memory.conversation("chat").append(Message.user(""))
