@@ -76,10 +76,7 @@ HEADS: dict[str, Truth] = {
     "vital": lambda sentence: sentence.worth >= VITAL,
     "personal": lambda sentence: sentence.slot is not None,
     "quoted": labelled("quote", "trans", "fiction"),
-    **{
-        name: labelled(name)
-        for name in ("dec", "pref", "issue", "next", "out", "fut", "habit")
-    },
+    **{name: labelled(name) for name in ("dec", "pref", "issue", "next", "out", "fut", "habit")},
     **{name: labelled(name) for name in notes_corpus.FLAGS if name != "remember"},
     "dependent": lambda sentence: bool(sentence.is_dependent),
     "output": lambda sentence: sentence.worth >= 2,
