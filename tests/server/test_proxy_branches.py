@@ -1,6 +1,7 @@
 """Branches of a conversation at the proxies, some of which were deleted."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -155,3 +156,49 @@ async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
         assert await texts_of(memory, "trip") == ["A number?", "One."]
         assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
         await store.close()
+
+
+async def test_a_client_that_changes_each_answer_is_named_in_the_log(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts: list[str] = []
+    for number in range(18):
+        texts.append(f"What of pier {number}?")
+        upstream.script(Reply(f"It is open, and pier {number} is closed on Sundays."))
+        on = await ask(proxy, *texts)
+        texts.append(f"Pier {number} is closed.")
+
+    assert on == "trip~17"
+    warnings = [text for text in caplog.messages if "branches" in text]
+    assert [text.partition(":")[0] for text in warnings] == [
+        "conversation 'trip' has 8 branches",
+        "conversation 'trip' has 16 branches",
+    ]
+    assert "X-Remanence-Memory: off" in warnings[0]
+
+
+@pytest.mark.parametrize("removed", [r"\*\*", r"\[\d\]", r"\*\*|\[\d\]", r"[*#`]|\[\d\]|\n"])
+async def test_a_client_that_removes_markdown_from_answers_stays_on_its_tape(
+    proxy: Client, upstream: ModelServer, memory: Memory, removed: str
+) -> None:
+    texts: list[str] = []
+    for number in range(8):
+        texts.append(f"What of pier {number}?")
+        answer = f"**Pier {number}** closes [1] at _6_.[2]"
+        if "#" in removed:
+            answer = f"# Pier {number}\n\nIt `closes` [1] at 6."
+        upstream.script(Reply(answer))
+        assert await ask(proxy, *texts) == "trip"
+        texts.append(re.sub(removed, "", answer))
+
+    assert len(await texts_of(memory, "trip")) == len(texts)
+
+
+@pytest.mark.parametrize("edited", ["Pier 8 closes [1].", "Pier *7* closes [2].", "Pier closes."])
+async def test_an_answer_with_other_words_or_marks_opens_a_branch(
+    proxy: Client, upstream: ModelServer, edited: str
+) -> None:
+    upstream.script(Reply("Pier **7** closes [1]."))
+    await ask(proxy, "What of pier 7?")
+
+    assert await ask(proxy, "What of pier 7?", edited, "When?") == "trip~1"

@@ -296,6 +296,18 @@ def proxy_unnamed(provider: str) -> None:
     )
 
 
+def proxy_branches(conversation_id: str, count: int) -> None:
+    """Log that a conversation at a proxy has many branches, and what to do."""
+    logger.warning(
+        "conversation %.80r has %d branches: its client changes, regenerates or leaves out messages, or "
+        "several conversations share the name, and each branch stores its messages again; have the "
+        "client resend its history unchanged, name each conversation with X-Remanence-Conversation, "
+        "or send X-Remanence-Memory: off",
+        conversation_id,
+        count,
+    )
+
+
 def _tokens(usage: Usage, *, cache_write: str) -> dict[str, int]:
     """Return the tokens of a call by kind."""
     return {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from remanence import telemetry
 from remanence.conversation import Conversation
 from remanence.errors import ConversationErased, ConversationGrown, WrongUser
 from remanence.memory import Memory
@@ -42,6 +43,9 @@ Less is not enough: many conversations share a greeting and its answer.
 
 _SLIDING_TEXT: Final = 24
 """Characters of unchanged texts that are enough if the client sends its newest messages only."""
+
+_MANY_BRANCHES: Final = 8
+"""The log warns of so many branches, and whenever their number has doubled."""
 
 _PAGE: Final = 50
 _MAX_PLACES: Final = 10_000
@@ -219,7 +223,9 @@ class Histories:
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
-            return await _fork(longest, empty, history.question)
+            fork = await _fork(longest, empty, history.question)
+            _warn_of_branches(history.name, len(tapes))
+            return fork
         if tapes and not branch:
             raise UnknownHistory(
                 "the request continues no earlier one of its conversation, like a request for a title: "
@@ -228,6 +234,7 @@ class Histories:
         state = await empty.state()
         if state.last_seq:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
+        _warn_of_branches(history.name, len(tapes))
         return _Match(_Tape(empty, state, ()))
 
     async def _find_known(self, history: _History) -> _Match | None:
@@ -269,6 +276,12 @@ async def _find_longest(
     if longest and longest.is_enough(messages):
         return longest
     return await _find_overlap(tapes, history, longest) or longest
+
+
+def _warn_of_branches(name: Name, count: int) -> None:
+    """Log a new branch if their number is now 8, 16, 32, and so on."""
+    if count >= _MANY_BRANCHES and count.bit_count() == 1:
+        telemetry.proxy_branches(name.conversation, count)
 
 
 async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:

@@ -21,6 +21,11 @@ from remanence.wire.parts import (
     ToolResultPart,
 )
 
+_MARK: Final = re.compile(r"\[\d+\]|[*_`#~]")
+"""What clients remove from answers, beside white space: Markdown, references such as `[1]`."""
+
+_MARK_OR_CHARACTER: Final = re.compile(rf"{_MARK.pattern}|\S")
+
 _JOINED_ROLES: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "user")}
 
 
@@ -55,7 +60,7 @@ def is_equal(stored: Message, resent: Message) -> bool:
 def is_same(stored: Message, resent: Message) -> bool:
     """Return whether a resent message is the stored one, allowing for changes by the client.
 
-    An answer may have more or less text than was streamed, or lack calls. A user message may lack
+    An answer may have more or less text than was streamed, or lack calls, or Markdown. A user message may lack
     images, files, or what its client had put around the text. A forgotten message matches any of
     its role, so that its text is not stored again on another tape.
     """
@@ -70,8 +75,8 @@ def is_same(stored: Message, resent: Message) -> bool:
         return is_rest or _is_shortened(stored, resent)
     if calls := {call.id for call in resent.tool_calls}:
         return calls <= {call.id for call in stored.tool_calls}
-    said = _text(resent.content)
-    return bool(said) and _text(stored.content).startswith(said)
+    said, whole = _text(resent.content), _text(stored.content)
+    return bool(said) and (whole.startswith(said) or _is_without_marks(whole, said))
 
 
 def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
@@ -183,6 +188,17 @@ def _is_shortened(stored: Message, resent: Message) -> bool:
         return False
     keys = _keys(stored.content)
     return all(key in keys for key in _keys(resent.content) if key[0] != "text")
+
+
+def _is_without_marks(whole: str, said: str) -> bool:
+    """Return whether *said* is the whole text without some of its white space, Markdown, references."""
+    bare, at = "".join(said.split()), 0
+    for part in _MARK_OR_CHARACTER.finditer(whole):
+        if bare.startswith(part[0], at):
+            at += len(part[0])
+        elif not _MARK.fullmatch(part[0]):
+            return False
+    return at == len(bare)
 
 
 def _is_media(part: Part) -> bool:
