@@ -202,3 +202,27 @@ async def test_an_answer_with_other_words_or_marks_opens_a_branch(
     await ask(proxy, "What of pier 7?")
 
     assert await ask(proxy, "What of pier 7?", edited, "When?") == "trip~1"
+
+
+async def test_a_client_that_sends_only_its_newest_message_is_named_in_the_log_once(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask_alone(text: str) -> str:
+        response = await proxy.http.post(
+            "openai/v1/chat/completions",
+            json={"model": "m", "messages": history(text)},
+            headers=KEY | {"x-remanence-conversation": "trip"},
+        )
+        return response.headers["x-remanence-memory"].partition(";")[0]
+
+    def warnings() -> list[str]:
+        return [text for text in caplog.messages if "continue no earlier one" in text]
+
+    assert [await ask_alone(f"Pier {number}?") for number in range(4)] == ["on", *["off"] * 3]
+    assert warnings() == [], "requests for a title are expected"
+    assert await ask_alone("Pier 0?") == "on"
+    assert [await ask_alone(f"Is pier {number} open?") for number in range(6)] == ["off"] * 6
+
+    (warning,) = warnings()
+    assert "in conversation 'trip'" in warning
+    assert "/v1/conversations/{id}/chat" in warning

@@ -296,6 +296,17 @@ def proxy_unnamed(provider: str) -> None:
     )
 
 
+def proxy_beside(conversation_id: str, count: int) -> None:
+    """Log that a client does not continue its conversation at a proxy, and what to do."""
+    logger.warning(
+        "the last %d requests in conversation %.80r continue no earlier one, and were forwarded without "
+        "memory: its client seems to send only its newest message; have it send the history, too, or "
+        "use POST /v1/conversations/{id}/chat, or .../messages and .../context (this is logged once)",
+        count,
+        conversation_id,
+    )
+
+
 def proxy_branches(conversation_id: str, count: int) -> None:
     """Log that a conversation at a proxy has many branches, and what to do."""
     logger.warning(

@@ -57,6 +57,10 @@ class UnknownHistory(Exception):
     """A history cannot be stored; the text gives the reason."""
 
 
+class BesideHistory(UnknownHistory):
+    """A history continues no tape of its conversation, and may not open one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """The tape of a history, whose first *length* messages end at *last_seq* on the tape.
@@ -161,7 +165,7 @@ class Histories:
         Raises:
             ConversationErased: messages of the tape, or of the question's tape, were deleted or
                 forgotten meanwhile.
-            UnknownHistory: the history continues no tape, and *branch* does not allow a new one.
+            BesideHistory: the history continues no tape, and *branch* does not allow a new one.
             RemanenceError: a message cannot be stored, or the store failed.
         """
         slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
@@ -227,7 +231,7 @@ class Histories:
             _warn_of_branches(history.name, len(tapes))
             return fork
         if tapes and not branch:
-            raise UnknownHistory(
+            raise BesideHistory(
                 "the request continues no earlier one of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )

@@ -15,7 +15,7 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
-from remanence.server.proxy.history import Histories, Stored, UnknownHistory
+from remanence.server.proxy.history import BesideHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
@@ -37,12 +37,16 @@ _SIDE_MESSAGES: Final = 3
 among them, and no tools.
 """
 
+_SIDE_IN_A_ROW: Final = 4
+"""The log warns of so many; a chat window sends up to three: for a title, tags, and questions to ask."""
+
 _OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SIDE_TOKENS: Final = 16
 """Requests for at most so many tokens only probe a key or a model."""
 
 _MAX_VOLATILE: Final = 10_000
 _MAX_UNANSWERED: Final = 10_000
+_MAX_BESIDE: Final = 10_000
 
 _USER_DIGITS: Final = 16
 
@@ -91,6 +95,7 @@ class Requests:
         self._items = Items(memory)
         self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
         self._unanswered: Recent[Name, None] = Recent(_MAX_UNANSWERED)
+        self._beside: Recent[Name, int] = Recent(_MAX_BESIDE)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -185,8 +190,7 @@ class Requests:
             and not (body.get("tools") or _has_answer(messages))
             and name not in self._unanswered
         )
-        stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
-        self._unanswered.pop(name, None)
+        stored = await self._absorb(name, messages, branch=not is_side)
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
         newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
@@ -205,6 +209,21 @@ class Requests:
             turn=Turn(api=api, name=name, messages=messages, stored=stored),
             omitted=() if rewritten is None else context.omitted,
         )
+
+    async def _absorb(self, name: Name, messages: Sequence[Message], *, branch: bool) -> Stored:
+        """Store a history, and log once if several requests in a row do not continue theirs."""
+        count = self._beside.get(name, 0)
+        try:
+            stored = await self._histories.absorb(name, messages, branch=branch, whole=False)
+        except BesideHistory:
+            self._beside[name] = count = count + 1
+            if count == _SIDE_IN_A_ROW:
+                telemetry.proxy_beside(name.conversation, count)
+            raise
+        if count < _SIDE_IN_A_ROW:
+            self._beside.pop(name, None)
+        self._unanswered.pop(name, None)
+        return stored
 
     def _rewrite(
         self,
