@@ -1,8 +1,11 @@
 """The proxies under hostile clients and broken providers: no request hangs, no stored message is lost."""
 
 import asyncio
+import hashlib
 import json
+import resource
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +13,9 @@ from typing import Any
 import apsw
 import httpx2
 import pytest
+from starlette.requests import ClientDisconnect, Request as Incoming
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
 from tests.wire.servers import Held, ModelServer, Raw
@@ -448,3 +454,82 @@ async def test_names_in_headers_are_read_as_utf_8(
 
     owners = {(state.ref.id, state.user) for state in await memory.conversations()}
     assert owners == {("火車", "李"), ("b", "José"), ("c", "José")}
+
+
+class Store:
+    """A provider that takes an upload, and answers with the hash of its bytes."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.begun = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, digest = Incoming(scope, receive), hashlib.sha256()
+        self.headers = dict(request.headers)
+        try:
+            async for piece in request.stream():
+                self.begun.set()
+                digest.update(piece)
+        except ClientDisconnect:
+            self.left.set()
+            return
+        await JSONResponse({"sha256": digest.hexdigest()})(scope, receive, send)
+
+
+@asynccontextmanager
+async def served_uploads(
+    memory: Memory, *, body_seconds: float = 60
+) -> AsyncIterator[tuple[Client, Store]]:
+    store = Store()
+    async with served(store) as provider:
+        app = create_app(memory, openai_url=str(provider.http.base_url), body_seconds=body_seconds)
+        async with served(app) as client:
+            yield client, store
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_an_upload_of_any_size_reaches_the_provider_as_it_arrives(
+    memory: Memory, *, announced: bool
+) -> None:
+    piece, count = Random(1).randbytes(1_000_000), 40
+    length = {"content-length": str(len(piece) * count)} if announced else {}
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield piece
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with served_uploads(memory) as (client, store):
+        answer = await client.http.post("openai/v1/files", content=pieces(), headers=length)
+
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert answer.status_code == 200
+    assert answer.json() == {"sha256": hashlib.sha256(piece * count).hexdigest()}
+    assert answer.headers["x-remanence-memory"] == "off; not a turn of a conversation"
+    assert store.headers.get("content-length") == length.get("content-length")
+    assert grown < 20_000, "KiB"
+
+
+async def test_an_upload_whose_client_leaves_or_stalls_ends_at_the_provider_too(
+    memory: Memory,
+) -> None:
+    head = b"POST /openai/v1/files HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
+    for stalls in (True, False):
+        async with served_uploads(memory, body_seconds=0.3 if stalls else 60) as (client, store):
+            url = client.http.base_url
+            reader, writer = await asyncio.open_connection(url.host, url.port)
+            writer.write(head + b"{")
+            await asyncio.wait_for(store.begun.wait(), 5)
+            if stalls:
+                answer = await asyncio.wait_for(reader.read(), 5)
+                assert answer.startswith(b"HTTP/1.1 408")
+                assert b"0.3 s" in answer
+            writer.close()
+            await asyncio.wait_for(store.left.wait(), 5)
+
+
+@pytest.mark.parametrize("path", APIS)
+async def test_a_turn_is_still_limited(memory: Memory, path: str) -> None:
+    async with served(create_app(memory, max_body_bytes=1_000)) as client:
+        assert (await client.http.post(path, content=b"x" * 2_000)).status_code == 413

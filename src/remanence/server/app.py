@@ -126,8 +126,10 @@ def create_app(
         grace_seconds: the time that other open requests then have, before they end with status 503
             or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
-        max_body_bytes: the maximum size of a request body; a larger one gets status 413.
-        body_seconds: the timeout for a request body; a slower one gets status 408.
+        max_body_bytes: the maximum size of a request body; a larger one gets status 413. Bodies that
+            the proxies forward unread, such as uploads of files, have no limit.
+        body_seconds: the timeout for a request body, or for the next piece of such an upload; a slower
+            one gets status 408.
 
     Raises:
         ModelError: *model* is unknown, or has no key.
@@ -152,7 +154,9 @@ def create_app(
     app.state.openai = forwarder(openai_url, OPENAI_DIALECT, openai_key)
     app.state.anthropic = forwarder(anthropic_url, ANTHROPIC_DIALECT, anthropic_key)
     app.state.keep_alive_seconds = keep_alive_seconds
-    app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
+    app.add_middleware(
+        BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds, is_streamed=proxy.is_streamed
+    )
     if requests_per_minute is not None:
         app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -67,14 +67,28 @@ class KnownOrigins:
 
 
 class BodyLimit:
-    """Rejects a body that is too large, or that does not arrive in time."""
+    """Rejects a body that is too large, or that does not arrive in time.
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, seconds: float) -> None:
+    A body that *is_streamed* has no limit, and its time is that of each piece.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_bytes: int,
+        seconds: float,
+        is_streamed: Callable[[Scope], bool],
+    ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._seconds = seconds
+        self._is_streamed = is_streamed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._is_streamed(scope):
+            await self._stream(scope, receive, send)
+            return
         length = Headers(scope=scope).get("content-length", "0")
         announced = int(length) if length.isdecimal() else 0
         try:
@@ -83,8 +97,7 @@ class BodyLimit:
         except ClientDisconnect:
             return
         except TimeoutError:
-            detail = f"the body did not arrive within {self._seconds:g} s: send it at once"
-            await _refusal(408, "body_timeout", detail)(scope, receive, send)
+            await self._refuse_late(scope, receive, send)
             return
         if body is None:
             detail = (
@@ -99,6 +112,35 @@ class BodyLimit:
             return whole.pop() if whole else await receive()
 
         await self._app(scope, receive_whole, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the body on piece by piece; if one is late, the request ends as if the client had left."""
+        is_whole = is_late = has_begun = False
+
+        async def receive_in_time() -> Message:
+            nonlocal is_whole, is_late
+            try:
+                async with asyncio.timeout(None if is_whole else self._seconds):
+                    message = await receive()
+            except TimeoutError:
+                is_late = not has_begun
+                return {"type": "http.disconnect"}
+            is_whole = is_whole or not message.get("more_body")
+            return message
+
+        async def send_unless_late(message: Message) -> None:
+            nonlocal has_begun
+            if not is_late:
+                has_begun = True
+                await send(message)
+
+        await self._app(scope, receive_in_time, send_unless_late)
+        if is_late:
+            await self._refuse_late(scope, receive, send)
+
+    async def _refuse_late(self, scope: Scope, receive: Receive, send: Send) -> None:
+        detail = f"the body did not arrive within {self._seconds:g} s: send it at once"
+        await _refusal(408, "body_timeout", detail)(scope, receive, send)
 
     async def _read(self, request: Request, announced: int) -> bytes | None:
         """Read the body; None if it is too large.

@@ -1,5 +1,6 @@
 """Forwarding of requests to a provider, and of its responses as they arrive."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -12,7 +13,8 @@ import httpx2
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import format_sse_event
-from starlette.types import Send
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Send
 
 from remanence.errors import Closed, InvalidMessage
 from remanence.memory import Memory
@@ -116,23 +118,28 @@ class Forwarder:
     async def forward(self, request: Request, path: str, api: ProxiedAPI | None = None) -> Response:
         """Forward a request, which with *api* is a turn of a conversation.
 
-        The provider's call is cancelled when the client disconnects.
+        Any other body is forwarded as it arrives. The provider's call is cancelled when the client
+        disconnects.
         """
-        prepared = Prepared(content=await request.body(), reason="not a turn of a conversation")
+        body = _Upload(request, is_read=api is not None)
         caller: Caller | None = getattr(request.state, "caller", None)
         tenant = caller.tenant if caller else None
-        if api is not None:
-            prepared = await self._requests.prepare(api, request.headers, prepared.content, tenant)
+        if api is None:
+            prepared = Prepared(content=b"", reason="not a turn of a conversation")
+        else:
+            content = await request.body()
+            prepared = await self._requests.prepare(api, request.headers, content, tenant)
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
+        credential = self._dialect.credential(key) if key else None
         client = self._memory.connections.client(_READ_SECONDS, _open_client)
         query = f"?{request.url.query}" if request.url.query else ""
         sent = client.build_request(
             request.method,
             f"{self._url}/{path}{query}",  # `params` would encode the query anew
-            headers=_headers_to_send(request, self._dialect.credential(key) if key else None),
-            content=prepared.content,
+            headers=[*_headers_to_send(request, credential), *body.headers],
+            content=body.pieces() if body.is_streamed else prepared.content,
         )
-        response = await run_while_connected(request.receive, self._send(client, sent, prepared))
+        response = await run_while_connected(body.receive, self._send(client, sent, prepared))
         if prepared.turn and (response is None or response.status_code != 200):
             self._requests.leave_unanswered(prepared.turn)
         return Response(status_code=_LEFT) if response is None else response
@@ -155,6 +162,8 @@ class Forwarder:
                 response = Response(await self._read_and_store(turn, received))
             else:
                 response = _Body(received, failed=partial(self._failure, _BROKE_OFF))
+        except ClientDisconnect:
+            return Response(status_code=_LEFT)
         except httpx2.HTTPError as error:
             message = self._failure("did not answer", error)
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
@@ -210,6 +219,44 @@ class Forwarder:
         kind = type(error).__name__
         _log.warning("%s %s: %s: %s", self._url, what, kind, error)
         return f"the upstream of {self._dialect.path} {what}: {kind}"
+
+
+class _Upload:
+    """The body of a request, which is forwarded as it arrives unless it has none or *is_read*."""
+
+    def __init__(self, request: Request, *, is_read: bool) -> None:
+        self._request = request
+        self._is_sent = asyncio.Event()
+        is_chunked, length = _is_chunked(request), request.headers.get("content-length", "0")
+        self.is_streamed = not is_read and (is_chunked or length != "0")
+        is_counted = self.is_streamed and not is_chunked
+        self.headers = [("content-length", length)] if is_counted else []
+        if not self.is_streamed:
+            self._is_sent.set()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives.
+
+        Raises:
+            ClientDisconnect: the client left within it.
+        """
+        try:
+            async for piece in self._request.stream():
+                yield piece
+        finally:
+            self._is_sent.set()
+
+    async def receive(self) -> Message:
+        """Return what the client sends after the body, or in place of the rest."""
+        await self._is_sent.wait()
+        return await self._request.receive()
+
+
+def _is_chunked(request: Request) -> bool:
+    """Return whether a body may follow whose length is not known; HTTP/2 has no header for it."""
+    if request.scope["http_version"].startswith("1"):
+        return "transfer-encoding" in request.headers
+    return "content-length" not in request.headers and request.method not in ("GET", "HEAD")
 
 
 class _AnswerRecorder:

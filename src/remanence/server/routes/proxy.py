@@ -5,7 +5,9 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Request, Response
+from starlette.types import Scope
 
+from remanence.server.paths import path_of
 from remanence.server.problems import MEDIA_TYPE, METHODS, declare
 from remanence.server.proxy.anthropic import AnthropicMessages
 from remanence.server.proxy.forwarding import Forwarder
@@ -18,6 +20,9 @@ router = APIRouter(tags=["proxy"])
 _CHAT: Final = OpenAIChat()
 _RESPONSES: Final = OpenAIResponses()
 _ANTHROPIC: Final = AnthropicMessages()
+
+_STREAMED: Final = ("/openai/v1/", "/anthropic/v1/")
+_TURNS: Final = ("/openai/v1/chat/completions", "/openai/v1/responses", "/anthropic/v1/messages")
 
 _OBJECT: Final = {"application/json": {"schema": {"type": "object"}}}
 _RELAYED: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
@@ -57,6 +62,12 @@ def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
 _ABOVE: Final = "the path has '.' or '..': only paths below the base URL are forwarded"
 
 _SAID: Final = [{"role": "user", "content": "Which gate?"}]
+
+
+def is_streamed(scope: Scope) -> bool:
+    """Return whether the body of a request is forwarded as it arrives, as memory does not read it."""
+    path = path_of(scope)
+    return path.startswith(_STREAMED) and path not in _TURNS
 
 
 @router.post("/openai/v1/chat/completions", **_turn(model="gpt-5", messages=_SAID))
