@@ -160,6 +160,31 @@ class HastyProtocol(PatientProtocol):
     head_seconds = 0.1
 
 
+async def test_a_web_socket_at_a_proxy_is_refused_without_advice_to_install_anything(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    ending, started = asyncio.Event(), asyncio.Queue[str]()
+    asked = (
+        b"GET /openai/v1/realtime?model=m HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\n"
+        b"upgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n"
+    )
+    async with asyncio.TaskGroup() as group:
+        app = create_app(memory, openai_url="http://127.0.0.1:9")
+        group.create_task(serve(app, listen(HOST, 0), started=started.put_nowait, ending=ending))
+        port = int((await started.get()).rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(asked)
+        answer = await asyncio.wait_for(reader.readuntil(b"}}"), 5)
+        writer.close()
+        ending.set()
+
+    assert answer.startswith(b"HTTP/1.1 501")
+    assert b"connect to the provider itself" in answer
+    assert [
+        record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")
+    ] == []
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nhost: lo", b"GET"])
 async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: bytes) -> None:
     ending, started = asyncio.Event(), asyncio.Queue[str]()

@@ -41,6 +41,9 @@ class PatientProtocol(H11Protocol):
             self._waiting.cancel()
         super().connection_lost(exc)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing, as the routes answer a request for another protocol."""
+
     def _wait_for_head(self) -> None:
         """Start the timer at the first byte of a head; idle connections have another timeout."""
         if self.conn.their_state is h11.IDLE:

@@ -144,9 +144,9 @@ class Forwarder:
             self._requests.leave_unanswered(prepared.turn)
         return Response(status_code=_LEFT) if response is None else response
 
-    def refuse(self, message: str) -> Response:
+    def refuse(self, message: str, status: int = 400) -> Response:
         """Return an error in the provider's format for a request that is not forwarded."""
-        return JSONResponse(self._dialect.error("invalid_request_error", message), 400)
+        return JSONResponse(self._dialect.error("invalid_request_error", message), status)
 
     async def _send(
         self, client: httpx2.AsyncClient, sent: httpx2.Request, prepared: Prepared

@@ -61,6 +61,11 @@ def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
 
 _ABOVE: Final = "the path has '.' or '..': only paths below the base URL are forwarded"
 
+_WEBSOCKET: Final = (
+    "the proxy forwards no WebSocket, as memory does not read one: connect to the provider itself, or "
+    "use its HTTP API"
+)
+
 _SAID: Final = [{"role": "user", "content": "Which gate?"}]
 
 
@@ -97,17 +102,20 @@ async def messages(request: Request) -> Response:
 @router.api_route("/openai/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def openai(request: Request, path: str) -> Response:
     """Forward any other request unchanged, such as `models`."""
-    forwarder: Forwarder = request.app.state.openai
-    sent = _sent_path(request, "/openai/", path)
-    return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
+    return await _forward(request.app.state.openai, request, _sent_path(request, "/openai/", path))
 
 
 @router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def anthropic(request: Request, path: str) -> Response:
     """Forward any other request unchanged, such as `messages/count_tokens`."""
-    forwarder: Forwarder = request.app.state.anthropic
     sent = _sent_path(request, "/anthropic/", path)
-    return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
+    return await _forward(request.app.state.anthropic, request, sent)
+
+
+async def _forward(forwarder: Forwarder, request: Request, path: str) -> Response:
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        return forwarder.refuse(_WEBSOCKET, 501)
+    return forwarder.refuse(_ABOVE) if _has_dots(path) else await forwarder.forward(request, path)
 
 
 def _has_dots(path: str) -> bool:
