@@ -417,6 +417,36 @@ async def test_a_client_that_names_no_conversation_is_logged_once_for_each_api(
     assert "4711" not in str(caplog.messages)
 
 
+async def test_a_body_that_is_no_json_is_logged_without_a_conversation(
+    proxy: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await proxy.http.post(CHAT, content=b"{4711")
+
+    (warning,) = [text for text in caplog.messages if "forwarded without memory" in text]
+    assert warning == (
+        "a turn that names no conversation was forwarded without memory, and is not stored (refused): "
+        "InvalidMessage: the response has the reason, in x-remanence-memory"
+    )
+
+
+async def test_a_name_that_is_too_long_for_a_header_is_refused_with_the_limit(
+    proxy: Client, memory: Memory
+) -> None:
+    answers = [
+        await proxy.http.post(
+            CHAT, json=body_of(CHAT, "Gate?"), headers={"x-remanence-conversation": "x" * length}
+        )
+        for length in (500, 501)
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert [answer.headers["x-remanence-memory"] for answer in answers] == [
+        "on",
+        "off; the conversation's name has 501 characters, more than 500: shorten it",
+    ]
+    assert len(await memory.conversations()) == 1
+
+
 @pytest.mark.parametrize("path", APIS)
 @pytest.mark.parametrize("answer", ["null", "<html>4711", "[" * 100_000])
 async def test_an_answer_of_another_form_is_logged_as_such_with_its_conversation(

@@ -64,7 +64,12 @@ async def test_a_program_of_ones_own_says_to_which_names_it_answers(
     memory: Memory, allowed: list[str] | None, host: str, status: int
 ) -> None:
     async with served(create_app(memory, allowed_hosts=allowed)) as client:
-        assert (await client.get("/healthz", host=host)).status_code == status
+        answer = await client.get("/healthz", host=host)
+
+    assert answer.status_code == status
+    if status == 421:
+        assert "does not accept the host 'evil.example.com'" in answer.json()["detail"]
+        assert "'proxy_set_header Host $host'" in answer.json()["detail"]
 
 
 async def test_an_unknown_path_is_a_problem(client: Client) -> None:

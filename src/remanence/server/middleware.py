@@ -37,8 +37,10 @@ class KnownHosts:
         name, _, port = host.rpartition(":")
         if (name if port.isdigit() else host) not in self._hosts:
             detail = (
-                f"this server accepts only the hosts {', '.join(sorted(self._hosts))}: add others with "
-                "--allowed-host, or with allowed_hosts of create_app"
+                f"this server does not accept the host {host!r:.80}, only "
+                f"{', '.join(sorted(self._hosts))}: add it with --allowed-host, or with allowed_hosts of "
+                "create_app; a server in front must keep the client's host, as nginx does with "
+                "'proxy_set_header Host $host'"
             )
             await problem(421, "not_local", detail)(scope, receive, send)
         else:

@@ -55,7 +55,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (409, "wrong_user", "conversation 'trip' is not open to user 'bo': name its user"),
     (413, "body_too_large", "the body has more than 33,554,432 bytes"),
     (413, "context_overflow", "the system text leaves no room for messages"),
-    (421, "not_local", "this server accepts only the hosts localhost"),
+    (421, "not_local", "this server does not accept the host 'app', only localhost"),
     (422, "invalid_request", "#/limit: Input should be greater than or equal to 1"),
     (422, "invalid_message", "the message has no role"),
     (422, "invalid_argument", "conversation 'trip' has no message 'm-9'"),

@@ -282,8 +282,10 @@ def proxy_requested(memory: Literal["on", "off"], reason: str) -> None:
 
 def proxy_without_memory(conversation_id: str | None, reason: str, message: str) -> None:
     """Log that a proxy forwards turns without memory."""
-    text = "a turn of conversation %.80r was forwarded without memory, and is not stored (%s): %s"
-    logger.warning(text, conversation_id, reason, message)
+    named = "that names no conversation" if conversation_id is None else "of conversation %.80r"
+    text = f"a turn {named} was forwarded without memory, and is not stored (%s): %s"
+    ids = () if conversation_id is None else (conversation_id,)
+    logger.warning(text, *ids, reason, message)
 
 
 def proxy_unnamed(provider: str) -> None:

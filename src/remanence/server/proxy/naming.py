@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from remanence.errors import InvalidMessage
 from remanence.wire.json_value import JsonObject, read_object
 
 CONVERSATION: Final = "x-remanence-conversation"
@@ -13,6 +14,9 @@ USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
 OMITTED: Final = "x-remanence-omitted"
 CREDENTIALS: Final = ("authorization", "x-api-key")
+
+_MAX_NAME: Final = 500
+"""Characters of a conversation's name, which is in a header of each response."""
 
 _CLAUDE_CODE_HEADER: Final = "x-claude-code-session-id"
 _SESSION_HEADERS: Final = (
@@ -69,7 +73,15 @@ def _text_in(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
-    """Return the full name of a conversation, with tenant and user from the headers."""
+    """Return the full name of a conversation, with tenant and user from the headers.
+
+    Raises:
+        InvalidMessage: the name is too long for a header.
+    """
+    if len(conversation) > _MAX_NAME:
+        raise InvalidMessage(
+            f"the conversation's name has {len(conversation):,} characters, more than {_MAX_NAME}: shorten it"
+        )
     user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
