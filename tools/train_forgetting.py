@@ -1,63 +1,183 @@
 """Fit the weights of `remanence.observers.learned.forgetting` to the user's lines of `data/notes`.
 
-`python -m tools.train_forgetting` prints by cross-validation how many requests to forget are found,
-by the share of their look-alikes that are taken for one, and then how many of those set aside;
-`--write` writes the weights with the
-cutoff at the share `FALSE`. Needs scikit-learn (the `dev` extra).
+They are also fitted to statements in frames, such as "Please forget that …": as each statement is in
+one that requests and in one that does not, its own words cannot tell the two apart.
+
+`python -m tools.train_forgetting` prints by cross-validation, for lines and frames that the fit has not
+seen, how many requests to forget are found, by the share of their look-alikes that are taken for one;
+how many statements and missed requests are close below the cutoff; and how many of those set aside are
+found. `--by-language` leaves out a language at a time. `--write` writes the weights with the cutoff at
+the share `FALSE`. Needs scikit-learn (the `dev` extra).
 """
 
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from tools import notes_corpus, train_notes
-from tools.train_notes import Corpus, fold
-from tools.train_statements import cutoff, print_shares
+from tools.notes_corpus import Sentence
+from tools.train_notes import Corpus, Flags, Floats, fold
+from tools.train_statements import continued, cutoff, is_statement, print_shares
 
+from remanence.observers.learned.features import QUESTION, Line
 from remanence.observers.learned.forgetting import FILE, FORGETS
 from remanence.observers.learned.score import Scorer
 from remanence.observers.learned.statements import after_question, surroundings
 from remanence.observers.learned.weights import Weights
 
 TARGET = train_notes.TARGET.with_name(FILE)
+FRAMES = notes_corpus.ROOT / "forgetting_frames.txt"
+PLACE = "…"
+"""Where a statement stands in a frame."""
+MAX_FRAMED = 60
+"""Characters of a statement that is put in frames."""
 BUCKETS = 1 << 18
 C = 2.0
-WEIGHT = 10.0
-"""Weight of a line of the register with the look-alikes."""
+REGISTER, FRAMED, WISH, OTHER = "register", "frames", "wishes", "conversations"
+WEIGHTS = {REGISTER: 10.0, FRAMED: 0.5, WISH: 3.0, OTHER: 1.0}
+"""Weight of a line of the register with the look-alikes, of a statement in a frame, of a wish on how to
+answer, which may ask in the same words, and of any other line."""
 FALSE = 0.05
 """Share of the look-alikes above the cutoff."""
+MARGINS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+
+
+class Example(NamedTuple):
+    """A line of a user, of a conversation or put together from a statement and a frame."""
+
+    line: Line
+    asks: bool
+    kind: str
+    language: str
+    fold: int
+    is_stated: bool = False
+
+
+def said(units: Corpus) -> Iterator[Example]:
+    """Yield the lines of users."""
+    for unit in units:
+        for line, sentence in zip(notes_corpus.lines_of(unit), unit, strict=True):
+            if line.role == "user":
+                asks = "forget" in sentence.labels
+                yield Example(
+                    line=line,
+                    asks=asks,
+                    kind=_kind(sentence),
+                    language=sentence.language,
+                    fold=fold(unit),
+                    is_stated=not asks and is_statement(sentence) is True,
+                )
+
+
+def _kind(sentence: Sentence) -> str:
+    if sentence.register == notes_corpus.FORGETTING:
+        return REGISTER
+    is_wish = not sentence.labels.isdisjoint(("inst", "pref")) and "forget" not in sentence.labels
+    return WISH if is_wish else OTHER
+
+
+def framed(units: Corpus) -> Iterator[Example]:
+    """Yield short statements of users about themselves, each in two frames of its language.
+
+    The frames of a language take turns; the place of a frame among them is the fold of its examples.
+    """
+    requests, others = frames(asks=True), frames(asks=False)
+    for language, texts in _statements(units).items():
+        for number, text in enumerate(texts):
+            for asks, known in ((True, requests[language]), (False, others[language])):
+                at = number % len(known)
+                yield Example(
+                    line=Line(put_in(known[at], text), "user"),
+                    asks=asks,
+                    kind=FRAMED,
+                    language=language,
+                    fold=at % train_notes.FOLDS,
+                )
+
+
+def frames(*, asks: bool) -> dict[str, list[str]]:
+    """Return the frames that request, or those that do not, by language."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in FRAMES.read_text("utf-8").splitlines():
+        language, sign, frame = row.split(" ", 2)
+        if (sign == "+") == asks:
+            found[language].append(frame)
+    return found
+
+
+def put_in(frame: str, text: str) -> str:
+    """Return a statement in the place of a frame."""
+    text = text.rstrip(".!。！।")
+    return frame.replace(PLACE, text if frame.startswith(PLACE) else continued(text))
+
+
+def _statements(units: Corpus) -> dict[str, list[str]]:
+    """Short single statements of users about themselves, in an order that their texts give."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for first, *more in units:
+        is_own = first.slot is not None and first.labels.isdisjoint(("person", "remember"))
+        is_short = len(first.text) <= MAX_FRAMED and not QUESTION.search(first.text)
+        if is_own and is_short and not more and first.register != notes_corpus.FORGETTING:
+            found[first.language].add(first.text)
+    return {
+        language: sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())
+        for language, texts in found.items()
+    }
 
 
 class Data(train_notes.Table):
-    """The lines of users as arrays."""
+    """Examples as arrays."""
 
     heads = (FORGETS,)
     strength = C
 
-    def __init__(self, units: Corpus) -> None:
-        said = [
-            (line, sentence, fold(unit))
-            for unit in units
-            for line, sentence in zip(notes_corpus.lines_of(unit), unit, strict=True)
-            if line.role == "user"
+    def __init__(self, found: list[Example]) -> None:
+        self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
+        self.truth = np.array([[one.asks] for one in found])
+        self.folds = np.array([one.fold for one in found])
+        self.languages = np.array([one.language for one in found])
+        self.kinds = np.array([one.kind for one in found])
+        self.is_stated = np.array([one.is_stated for one in found])
+        self.weights = np.array([[WEIGHTS[one.kind]] for one in found])
+
+
+def report(data: Data, scores: Floats) -> float:
+    """Print a row per share of false ones, and one per margin, and return the cutoff."""
+    asks = data.truth[:, 0]
+    kinds: dict[str, Flags] = {kind: data.kinds == kind for kind in (REGISTER, FRAMED)}
+    kinds["conversations"] = np.isin(data.kinds, (WISH, OTHER))
+    print_shares(scores, asks, kinds)
+    at = cutoff(scores[kinds[REGISTER] & ~asks], FALSE)
+    is_below = scores < at
+    stated = data.is_stated & ~kinds[REGISTER]
+    alike = data.is_stated & kinds[REGISTER]
+    for margin in MARGINS:
+        is_near = is_below & (scores >= at - margin)
+        shares = [
+            f"{name} {is_near[rows].mean():.2%}"
+            for name, rows in (
+                ("of statements", stated),
+                ("of those of the register", alike),
+                ("of missed requests: register", kinds[REGISTER] & asks & is_below),
+                ("frames", kinds[FRAMED] & asks & is_below),
+            )
         ]
-        self.inputs = train_notes.matrix_of((line for line, *_ in said), surroundings, BUCKETS)
-        self.truth = np.array([["forget" in sentence.labels] for _, sentence, _ in said])
-        self.folds = np.array([fold_ for *_, fold_ in said])
-        self.is_alike = np.array([one.register == notes_corpus.FORGETTING for _, one, _ in said])
-        self.weights = np.where(self.is_alike, WEIGHT, 1.0)[:, np.newaxis]
+        print(f"{margin} below the cutoff:", ", ".join(shares))
+    return at
 
 
 def print_set_aside(weights: Weights, at: float) -> None:
     """Print how many of the user's requests that are set aside are found, and how many others."""
     scorer = Scorer(weights, surroundings)
-    said = [
-        (scorer.score(after_question(line))[FORGETS] >= at, "forget" in sentence.labels)
-        for unit in train_notes.conversations(held=True)
-        for line, sentence in zip(notes_corpus.lines_of(unit), unit, strict=True)
-        if line.role == "user"
+    scored = [
+        (scorer.score(after_question(one.line))[FORGETS] >= at, one.asks)
+        for one in said(train_notes.conversations(held=True))
     ]
     found, others = (
-        [is_found for is_found, asks in said if asks is kind] for kind in (True, False)
+        [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
     )
     print(
         f"set aside: {sum(found)} of {len(found)} requests, {sum(others)} of {len(others)} others"
@@ -65,14 +185,15 @@ def print_set_aside(weights: Weights, at: float) -> None:
 
 
 def main() -> int:
-    options = train_notes.options_of(__doc__)
-    data = Data(train_notes.conversations(held=False, forgetting=True))
-    scores, forgets = data.cross_validate(data.folds)[:, 0], data.truth[:, 0]
-    print_shares(scores, forgets, {"register": data.is_alike, "conversations": ~data.is_alike})
-    print_set_aside(data.fit(), cutoff(scores[data.is_alike & ~forgets], FALSE))
+    options = train_notes.options_of(__doc__, by_language="leave out a language at a time")
+    units = train_notes.conversations(held=False, forgetting=True)
+    data = Data([*said(units), *framed(units)])
+    keys = data.languages if options.by_language else data.folds
+    at = report(data, data.cross_validate(keys)[:, 0])
+    weights = data.fit()
+    print_set_aside(weights, at)
     if options.write:
-        at = cutoff(scores[data.is_alike & ~forgets], FALSE)
-        train_notes.write(TARGET, replace(data.fit(), cutoffs={FORGETS: at}))
+        train_notes.write(TARGET, replace(weights, cutoffs={FORGETS: at}))
     return 0
 
 

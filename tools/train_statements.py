@@ -201,9 +201,12 @@ def prefaces(language: str) -> tuple[list[str], str, str]:
 def put_behind(preface: str, mark: str, text: str) -> str:
     """Return a text behind other words of its sentence."""
     start = preface.lower() if text[:1].islower() else preface
-    if text[1:2].islower():
-        text = text[0].lower() + text[1:]
-    return f"{start}{mark}{text}"
+    return f"{start}{mark}{continued(text)}"
+
+
+def continued(text: str) -> str:
+    """Return a text as it is behind other words of its sentence: "my" for "My", but "I" for "I"."""
+    return text[0].lower() + text[1:] if text[1:2].islower() else text
 
 
 def shorten_to_notes(others: list[Example]) -> Iterator[Example]:
