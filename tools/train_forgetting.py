@@ -1,7 +1,7 @@
 """Fit the weights of `remanence.observers.learned.forgetting` to the user's lines of `data/notes`.
 
 They are also fitted to statements in frames, such as "Please forget that …": as each statement is in
-one that requests and in one that does not, its own words cannot tell the two apart.
+as many that request as in others, its own words cannot tell the two apart.
 
 `python -m tools.train_forgetting` prints by cross-validation, for lines and frames that the fit has not
 seen, how many requests to forget are found, by the share of their look-alikes that are taken for one;
@@ -14,6 +14,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -34,15 +35,18 @@ PLACE = "…"
 """Where a statement stands in a frame."""
 MAX_FRAMED = 60
 """Characters of a statement that is put in frames."""
+FRAMES_EACH = 3
+"""Frames that request, and others, in which a statement is put."""
 BUCKETS = 1 << 18
 C = 2.0
-REGISTER, FRAMED, WISH, OTHER = "register", "frames", "wishes", "conversations"
-WEIGHTS = {REGISTER: 10.0, FRAMED: 0.5, WISH: 3.0, OTHER: 1.0}
-"""Weight of a line of the register with the look-alikes, of a statement in a frame, of a wish on how to
-answer, which may ask in the same words, and of any other line."""
+REGISTER, FRAMED = "register", "frames"
+REQUEST, WISH, OTHER = "requests", "wishes", "others"
+WEIGHTS = {REGISTER: 10.0, FRAMED: 0.4, REQUEST: 8.0, WISH: 3.0, OTHER: 1.0}
+"""Weight of a line of the register with the look-alikes, of a statement in a frame, and of a line of
+another register: a request, a wish on how to answer, which may ask in the same words, or any other."""
 FALSE = 0.05
 """Share of the look-alikes above the cutoff."""
-MARGINS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+MARGINS = (0.25, 0.45, 1.0, 2.0)
 
 
 class Example(NamedTuple):
@@ -75,27 +79,29 @@ def said(units: Corpus) -> Iterator[Example]:
 def _kind(sentence: Sentence) -> str:
     if sentence.register == notes_corpus.FORGETTING:
         return REGISTER
-    is_wish = not sentence.labels.isdisjoint(("inst", "pref")) and "forget" not in sentence.labels
-    return WISH if is_wish else OTHER
+    if "forget" in sentence.labels:
+        return REQUEST
+    return OTHER if sentence.labels.isdisjoint(("inst", "pref")) else WISH
 
 
 def framed(units: Corpus) -> Iterator[Example]:
-    """Yield short statements of users about themselves, each in two frames of its language.
+    """Yield short statements of users about themselves, each in some frames of its language.
 
-    The frames of a language take turns; the place of a frame among them is the fold of its examples.
+    The frames of a language take turns. Those of a statement are `FOLDS` apart, as what is put in one
+    of them is of the fold that its place gives.
     """
-    requests, others = frames(asks=True), frames(asks=False)
+    known = {asks: frames(asks=asks) for asks in (True, False)}
     for language, texts in _statements(units).items():
-        for number, text in enumerate(texts):
-            for asks, known in ((True, requests[language]), (False, others[language])):
-                at = number % len(known)
-                yield Example(
-                    line=Line(put_in(known[at], text), "user"),
-                    asks=asks,
-                    kind=FRAMED,
-                    language=language,
-                    fold=at % train_notes.FOLDS,
-                )
+        for (number, text), turn, asks in product(enumerate(texts), range(FRAMES_EACH), known):
+            own = known[asks][language]
+            at = (number + turn * train_notes.FOLDS) % len(own)
+            yield Example(
+                line=Line(put_in(own[at], text), "user"),
+                asks=asks,
+                kind=FRAMED,
+                language=language,
+                fold=at % train_notes.FOLDS,
+            )
 
 
 def frames(*, asks: bool) -> dict[str, list[str]]:
@@ -148,7 +154,7 @@ def report(data: Data, scores: Floats) -> float:
     """Print a row per share of false ones, and one per margin, and return the cutoff."""
     asks = data.truth[:, 0]
     kinds: dict[str, Flags] = {kind: data.kinds == kind for kind in (REGISTER, FRAMED)}
-    kinds["conversations"] = np.isin(data.kinds, (WISH, OTHER))
+    kinds["conversations"] = np.isin(data.kinds, (REQUEST, WISH, OTHER))
     print_shares(scores, asks, kinds)
     at = cutoff(scores[kinds[REGISTER] & ~asks], FALSE)
     is_below = scores < at
