@@ -63,6 +63,35 @@ async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Please forget that I'm allergic to kiwis.",
+        "please forget that I am allergic to kiwis",
+        "Vergiss bitte, dass ich gegen Kiwis allergisch bin.",
+        "Oublie que je suis allergique aux kiwis.",
+        "Olvida que soy alérgica a los kiwis.",
+        "Забудь, что у меня аллергия на киви.",
+        "キウイアレルギーだということは忘れてください。",
+        "请忘记我对猕猴桃过敏。",
+        "I told you that I'm allergic to kiwis, could you forget that?",
+    ],
+)
+async def test_a_request_to_forget_is_no_fact_whatever_it_names(text: str) -> None:
+    assert not changes_by(await requested(text)).facts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Vergiss nicht, dass ich gegen Kiwis allergisch bin.",
+        "N'oublie pas que je suis allergique aux kiwis.",
+    ],
+)
+async def test_what_is_not_to_be_forgotten_becomes_a_fact(text: str) -> None:
+    assert [fact.summary for fact in changes_by(await requested(text)).facts] == [text]
+
+
+@pytest.mark.parametrize(
     ("text", "facts", "ended"),
     [
         (

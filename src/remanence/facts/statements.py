@@ -29,7 +29,7 @@ from remanence.observers.extractive.sentence_scores import (
 )
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.forgetting import score_of_request
+from remanence.observers.learned.forgetting import may_request, score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
@@ -128,7 +128,7 @@ def is_user(source: Message, user: str) -> bool:
 
 
 def _may_state(line: Line) -> bool:
-    return _is_own(line) and not QUESTION_MARK.search(line.text)
+    return _is_own(line) and not QUESTION_MARK.search(line.text) and not may_request(line)
 
 
 def _is_own(line: Line) -> bool:
@@ -206,9 +206,13 @@ def _passages(said: SpokenText) -> Iterator[_Passage]:
 
 
 def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
-    """Yield the sentences of a text; before one that asks, what it states besides."""
+    """Yield the sentences of a text; before one that asks, what it states besides.
+
+    What stands beside a request to forget is what it names.
+    """
     for span, line in zip(said.spans, said.lines, strict=True):
-        if len(line.text) <= _MAX_CHARACTERS and QUESTION_MARK.search(line.text):
+        is_short = len(line.text) <= _MAX_CHARACTERS
+        if is_short and QUESTION_MARK.search(line.text) and not may_request(line):
             yield from _stated_beside(line, span)
         yield span, line
 
@@ -266,7 +270,7 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
     (line,) = own.lines
     if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
         return None
-    if _asks(line) or _asks_to_forget(line) or _asks_to_forget(passage.lines[-1]):
+    if _asks(line) or may_request(line) or may_request(passage.lines[-1]):
         return None
     if not says_little(line.text, own.scores):
         return None

@@ -15,6 +15,8 @@ from remanence.observers.learned.statements import (
 FILE = "forgetting.bin"
 FORGETS = "forgets"
 """The head: that the user asks the memory to forget."""
+_MARGIN = 0.45
+"""How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
 _ASKING, _STATING = 0.3, 0.25
 """Shares in that score from which, and in that of a statement below which a word asks to forget."""
 
@@ -22,6 +24,11 @@ _ASKING, _STATING = 0.3, 0.25
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
     return scorer(FILE, surroundings).above(after_question(line))[FORGETS]
+
+
+def may_request(line: Line) -> bool:
+    """Return whether a line is a request, or so close to one that it should not be kept as a fact."""
+    return score_of_request(line) >= -_MARGIN
 
 
 @lru_cache(maxsize=4_096)
