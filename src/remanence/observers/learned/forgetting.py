@@ -17,8 +17,8 @@ FORGETS = "forgets"
 """The head: that the user asks the memory to forget."""
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
-_ASKING, _STATING = 0.3, 0.25
-"""Shares in that score from which, and in that of a statement below which a word asks to forget."""
+_ASKING, _TIMES = 0.3, 2.0
+"""Share in that score from which a word asks to forget, if it is so many times that of a statement."""
 
 
 def score_of_request(line: Line) -> float:
@@ -37,8 +37,8 @@ def asks_to_forget(word: str) -> bool:
 
     "Phone" does not: requests often name one, but so do statements.
     """
-    asks = _share(scorer(FILE, surroundings), FORGETS, word) >= _ASKING
-    return asks and _share(statement_scorer(), STATED, word) < _STATING
+    asks = _share(scorer(FILE, surroundings), FORGETS, word)
+    return asks >= max(_ASKING, _TIMES * _share(statement_scorer(), STATED, word))
 
 
 def _share(scorer: Scorer, head: str, word: str) -> float:
