@@ -25,12 +25,11 @@ PLAIN = "plain"
 MESSAGES = "messages"
 TYPICAL = "typical"
 STYLE = "style"
-BORROWED = "borrowed"
 FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
     *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, MESSAGES, TYPICAL, STYLE),
-    *(BORROWED, FORGETTING),
+    FORGETTING,
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")

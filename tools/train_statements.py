@@ -56,7 +56,6 @@ WEIGHTS = {
     notes_corpus.MESSAGES: 2.0,
     notes_corpus.TYPICAL: 1.0,
     notes_corpus.STYLE: 0.6,
-    notes_corpus.BORROWED: 1.0,
     notes_corpus.CHANGES: 0.0,
     notes_corpus.ANSWERS: 0.5,
     notes_corpus.RULES: 0.5,
