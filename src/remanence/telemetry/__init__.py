@@ -298,7 +298,7 @@ def proxy_unnamed(provider: str) -> None:
     )
 
 
-def proxy_beside(conversation_id: str, count: int) -> None:
+def proxy_detached(conversation_id: str, count: int) -> None:
     """Log that a client does not continue its conversation at a proxy, and what to do."""
     logger.warning(
         "the last %d requests in conversation %.80r continue no earlier one, and were forwarded without "

@@ -57,7 +57,7 @@ class UnknownHistory(Exception):
     """A history cannot be stored; the text gives the reason."""
 
 
-class BesideHistory(UnknownHistory):
+class DetachedHistory(UnknownHistory):
     """A history continues no tape of its conversation, and may not open one."""
 
 
@@ -165,7 +165,7 @@ class Histories:
         Raises:
             ConversationErased: messages of the tape, or of the question's tape, were deleted or
                 forgotten meanwhile.
-            BesideHistory: the history continues no tape, and *branch* does not allow a new one.
+            DetachedHistory: the history continues no tape, and *branch* does not allow a new one.
             RemanenceError: a message cannot be stored, or the store failed.
         """
         slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
@@ -231,7 +231,7 @@ class Histories:
             _warn_of_branches(history.name, len(tapes))
             return fork
         if tapes and not branch:
-            raise BesideHistory(
+            raise DetachedHistory(
                 "the request continues no earlier one of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )

@@ -15,7 +15,7 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
-from remanence.server.proxy.history import BesideHistory, Histories, Stored, UnknownHistory
+from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
@@ -37,7 +37,7 @@ _SIDE_MESSAGES: Final = 3
 among them, and no tools.
 """
 
-_SIDE_IN_A_ROW: Final = 4
+_DETACHED_IN_A_ROW: Final = 4
 """The log warns of so many; a chat window sends up to three: for a title, tags, and questions to ask."""
 
 _OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -46,7 +46,7 @@ _SIDE_TOKENS: Final = 16
 
 _MAX_VOLATILE: Final = 10_000
 _MAX_UNANSWERED: Final = 10_000
-_MAX_BESIDE: Final = 10_000
+_MAX_DETACHED: Final = 10_000
 
 _USER_DIGITS: Final = 16
 
@@ -95,7 +95,7 @@ class Requests:
         self._items = Items(memory)
         self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
         self._unanswered: Recent[Name, None] = Recent(_MAX_UNANSWERED)
-        self._beside: Recent[Name, int] = Recent(_MAX_BESIDE)
+        self._detached: Recent[Name, int] = Recent(_MAX_DETACHED)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -212,16 +212,16 @@ class Requests:
 
     async def _absorb(self, name: Name, messages: Sequence[Message], *, branch: bool) -> Stored:
         """Store a history, and log once if several requests in a row do not continue theirs."""
-        count = self._beside.get(name, 0)
+        count = self._detached.get(name, 0)
         try:
             stored = await self._histories.absorb(name, messages, branch=branch, whole=False)
-        except BesideHistory:
-            self._beside[name] = count = count + 1
-            if count == _SIDE_IN_A_ROW:
-                telemetry.proxy_beside(name.conversation, count)
+        except DetachedHistory:
+            self._detached[name] = count = count + 1
+            if count == _DETACHED_IN_A_ROW:
+                telemetry.proxy_detached(name.conversation, count)
             raise
-        if count < _SIDE_IN_A_ROW:
-            self._beside.pop(name, None)
+        if count < _DETACHED_IN_A_ROW:
+            self._detached.pop(name, None)
         self._unanswered.pop(name, None)
         return stored
 
