@@ -92,7 +92,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")
     rows += [*_rows(list(_read(STYLE)), "of unseen wishes on answers"), _row_of_wishes()]
-    rows += _rows(list(_read(BORROWED)), "of unseen borrowed words")
+    rows += _rows(list(_read(BORROWED)), "of unseen quoted, invented and supposed texts")
     rows += _rows(list(_read(ASKING)), "of unseen sentences that ask")
     for whose, path in UNSEEN.items():
         unseen = list(_unseen(path))

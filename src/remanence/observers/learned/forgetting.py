@@ -18,7 +18,7 @@ FORGETS = "forgets"
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
 _ASKING, _TIMES = 0.3, 2.0
-"""Share in that score from which a word asks to forget, if it is so many times that of a statement."""
+"""A word asks to forget if its share in that score is so high, and so many times that of a statement."""
 
 
 def score_of_request(line: Line) -> float:
