@@ -48,7 +48,7 @@ DEFAULTS = {
     "superseded": "keep",
     "extract_facts": True,
     "facts_idle_seconds": 300.0,
-    "facts_tokens": 1_000,
+    "facts_tokens": 1_500,
     "facts_place": "prefix",
     "recall_each_turn": True,
     "recall_tokens": 400,

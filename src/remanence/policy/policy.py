@@ -158,7 +158,7 @@ class Policy:
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True
     facts_idle_seconds: NonNegativeFloat = 300.0
-    facts_tokens: NonNegativeInt = 1_000
+    facts_tokens: NonNegativeInt = 1_500
     facts_place: Literal["prefix", "volatile"] = "prefix"
     recall_each_turn: bool = True
     recall_tokens: NonNegativeInt = 400
