@@ -125,6 +125,37 @@ async def test_lost_calls_are_told_with_the_reason(
     ]
 
 
+async def test_a_call_that_the_store_refuses_is_named_and_those_beside_it_are_written(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with writing(store) as (ledger, gate):
+        for number in range(100):
+            ledger.record(usage(input_tokens=2**70 if number == 37 else 1, model=f"m{number}"))
+        gate.opened.set()
+        await ledger.settle()
+        await ledger.close(timeout_seconds=60)
+
+    written = {total.model for total in await store.usage()}
+    assert written == {"a", *(f"m{number}" for number in range(100) if number != 37)}
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{LOST}observe of 'm37', conversation 'chat': ")
+
+
+async def test_an_unavailable_store_is_asked_once_for_all_calls_that_wait(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with writing(store) as (ledger, gate):
+        store.fail("record_usage", StoreUnavailable("the disk is full"))
+        for _ in range(100):
+            ledger.record(usage())
+        gate.opened.set()
+        await ledger.settle()
+        await ledger.close(timeout_seconds=60)
+
+    assert store.sizes == [1, 100]
+    assert "100 model calls are missing in the ledger: StoreUnavailable" in caplog.text
+
+
 async def test_totals_are_read_after_the_calls_before_them_are_written(
     store: CountingStore,
 ) -> None:

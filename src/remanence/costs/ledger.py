@@ -9,6 +9,7 @@ from typing import Final
 from remanence import telemetry
 from remanence.background import Background, wait_for_end
 from remanence.costs import with_list_price
+from remanence.errors import StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 
@@ -19,7 +20,8 @@ _MAX_WAIT_SECONDS: Final = 5.0
 class Ledger:
     """Queues calls, and writes them in the background, in order.
 
-    Calls that the store refuses are logged and counted as lost; they are missing from totals.
+    Calls that the store refuses are logged and counted as lost; they are missing from totals, but not
+    those written beside them.
     """
 
     def __init__(self, store: UsageLog) -> None:
@@ -91,13 +93,38 @@ class Ledger:
         return usages
 
     async def _write(self, usages: Sequence[Usage]) -> None:
+        batches: list[Sequence[Usage]] = [usages]
         try:
             known = await asyncio.to_thread(lambda: [with_list_price(usage) for usage in usages])
             for usage in known:
                 telemetry.model_priced(usage)
-            await self._store.record_usage(known)
+            batches = [known]
+            while batches:
+                batches[:1] = await self._write_batch(batches[0])
         except asyncio.CancelledError:
-            telemetry.usage_lost(len(usages), "the store did not answer before closing")
+            lost = sum(map(len, batches))
+            telemetry.usage_lost(lost, "the store did not answer before closing")
             raise
-        except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same
+        except Exception as error:  # noqa: BLE001 - of a price list; the next calls shall be written
             telemetry.usage_lost(len(usages), f"{type(error).__name__}: {error}")
+
+    async def _write_batch(self, usages: Sequence[Usage]) -> Sequence[Sequence[Usage]]:
+        """Write calls; return their halves if the store refuses them, as it may be for one alone."""
+        try:
+            await self._store.record_usage(usages)
+        except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same
+            if len(usages) > 1 and not isinstance(error, StoreUnavailable):
+                middle = len(usages) // 2
+                return usages[:middle], usages[middle:]
+            telemetry.usage_lost(len(usages), _reason(error, usages))
+        return ()
+
+
+def _reason(error: Exception, usages: Sequence[Usage]) -> str:
+    """Return why calls are lost, and which one it is if the store refused it."""
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, StoreUnavailable):
+        return reason
+    (usage,) = usages
+    conversation_id = usage.conversation.id if usage.conversation else None
+    return f"{usage.purpose} of {usage.model!r}, conversation {conversation_id!r}: {reason}"
