@@ -31,6 +31,9 @@ from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snaps
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
 
+_LEFT_OUT = frozenset({"stand_in", "over_budget"})
+"""Why a context lacks messages of the raw tail; notes that are ready say more of them."""
+
 SHOWN_FACTS = 1_000
 RECALLED = 5
 
@@ -115,6 +118,10 @@ class ContextReader:
             request = await self._with_facts(request, snapshot, query)
             request = await self._with_quotes(request, snapshot, query)
             context = await self.render(snapshot, request)
+            if any(gap.reason in _LEFT_OUT for gap in context.omitted):
+                noted = await self._activate(snapshot, request, overfull=True)
+                if noted is not snapshot:
+                    context = await self.render(noted, request)
         runtime.shown[self.ref] = Shown(
             shown_whole(context.messages, context.omitted), context.stats.last_seq
         )
@@ -175,12 +182,19 @@ class ContextReader:
         return await self.snapshot(context_tokens=context_tokens)
 
     async def _activate(
-        self, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
+        self,
+        snapshot: Snapshot,
+        request: ContextRequest,
+        *,
+        model_changed: bool = False,
+        overfull: bool = False,
     ) -> Snapshot:
         """Return the snapshot after activating ready notes, if the store can be written now."""
         runtime = self.runtime
         store, policy, at = runtime.store, runtime.policy, runtime.clock.now()
-        active_seq = activation(policy, snapshot, now=request.now, model_changed=model_changed)
+        active_seq = activation(
+            policy, snapshot, now=request.now, model_changed=model_changed, overfull=overfull
+        )
         if active_seq is None:
             return snapshot
         moved = await write_if_possible(activate(store, policy, snapshot, active_seq, at=at))

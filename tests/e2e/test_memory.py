@@ -52,6 +52,25 @@ async def test_a_conversation_is_observed_activated_and_reflected_in_the_backgro
     assert context.stats.context_tokens < context.stats.history_tokens / 2
 
 
+async def test_ready_notes_are_shown_before_a_small_context_leaves_messages_out() -> None:
+    """Beside a long system text the tail has less room than `tail_tokens`."""
+    policy = SMALL.replace(max_context_tokens=3_000, reflect_tokens=(500, 700))
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=policy,
+        clock=FixedClock(),
+        observer=ScriptedObserver(),
+        reflector=ScriptedReflector(),
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(60):
+            await chat.append(*turn(number))
+            await chat.flush()
+            context = await chat.context(system="You help. " * 300)
+            assert context.omitted == ()
+            check_coverage(context, await chat.state(), (await chat.snapshot()).segments)
+
+
 @pytest.mark.req("LS-10")
 async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:

@@ -270,6 +270,10 @@ def test_a_tail_over_its_budget_is_activated_as_far_as_leaves_enough_and_by_one_
     assert activation(policy, ready(last_sum=last_sum), now=NOW) == active_seq
 
 
+def test_a_tail_too_large_for_its_context_is_activated_within_its_budget() -> None:
+    assert activation(LATE, ready(last_sum=1_000), now=NOW, overfull=True) == 4
+
+
 def test_tokens_that_notes_stand_for_do_not_count_for_the_tail() -> None:
     assert activation(LATE, ready(last_sum=1_400, active_sum=400), now=NOW) is None
 

@@ -193,19 +193,24 @@ def _is_full(policy: Policy, messages: int) -> bool:
 
 
 def activation(
-    policy: Policy, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
+    policy: Policy,
+    snapshot: Snapshot,
+    *,
+    now: datetime,
+    model_changed: bool = False,
+    overfull: bool = False,
 ) -> int | None:
     """Return the seq that `active_seq` should move to now, or None.
 
-    An activation is due when the tail is over budget, when the prompt cache is cold (as after
-    *model_changed*), or with `when_observed` as soon as there is anything to activate. It leaves
-    `tail_keep_tokens` and `keep_last` raw, but moves by at least one segment if the tail is over
+    An activation is due when the tail is over budget or *overfull*, too large for its context, when
+    the prompt cache is cold (as after *model_changed*), or with `when_observed` as soon as there is
+    anything to activate. It leaves `tail_keep_tokens` and `keep_last` raw, but moves by at least one segment if the tail is over
     budget. If no segment is ready, the current `active_seq` is returned while a tail over budget can
     shed messages that notes already cover.
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
-    over = state.tail_tokens > policy.tail_tokens
+    over = overfull or state.tail_tokens > policy.tail_tokens
     if not ready:
         if not (over and snapshot.tail):
             return None
