@@ -80,7 +80,9 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
             id=_text("The id of one fact."),
             facts=_TEXTS,
             messages=_TEXTS,
-            conversation=_text("The conversation that the messages are of, if it is another one."),
+            conversation=_text(
+                "The only conversation to look in, or that of the messages if it is another."
+            ),
         ),
         _tool(
             "recall",
@@ -145,7 +147,9 @@ class _Calls:
                 raise InvalidArgument(
                     "a query only finds what is meant: call memory_forget again with the ids alone"
                 )
-            found = await self._conversation.forget(query=query, everywhere=True)
+            said_in = await self._conversation_of(given)
+            everywhere = said_in is self._conversation
+            found = await said_in.forget(query=query, everywhere=everywhere)
             return self._candidates(found, known)
         if not facts and not messages:
             raise InvalidArgument("id is missing: give a query first, then the ids that it found")

@@ -220,6 +220,26 @@ async def test_what_was_said_in_another_conversation_is_found_and_forgotten_ther
         assert [m.text for m in await chat.messages()] == ["Forget my number, please."]
 
 
+async def test_what_is_to_be_forgotten_is_looked_for_in_the_named_conversation_alone() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        for name in ("old", "older"):
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user("My number is 555-0199.", id=f"of-{name}"))
+        chat = memory.conversation("new", user="ana")
+        await chat.append(Message.user("My number is 555-0199.", id="of-new"))
+        call = caller(chat)
+        found = {
+            name: await call("memory_forget", query="555-0199", conversation=name)
+            for name in ("old", "new", "none")
+        }
+
+    assert found == {
+        "old": "- message 1: user: My number is 555-0199. (id: of-old, conversation: old)",
+        "new": "- message 1: user: My number is 555-0199. (id: of-new)",
+        "none": "Error: the user has no conversation 'none': use one from the results",
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "argument"),
     [("memory_search", "query"), ("memory_save", "summary"), ("memory_forget", "id")],
