@@ -126,7 +126,7 @@ class StoreUnavailable(StoreError):
 
 
 class NotADatabase(StoreError):
-    """The file is not a database that remanence can read."""
+    """Not a database that remanence can read, or one without its tables where none may be created."""
 
 
 class NewerSchema(StoreError):

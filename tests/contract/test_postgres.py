@@ -10,7 +10,7 @@ import pytest
 from tests.postgres import empty, losing_commits, until, url_of
 
 from remanence.clock import SystemClock
-from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
+from remanence.errors import InvalidMessage, NotADatabase, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.postgres.pool import Pool
@@ -264,7 +264,7 @@ async def test_reading_creates_no_tables(store: Store, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA elsewhere")
     try:
-        with pytest.raises(StoreUnavailable, match="run 'remanence migrate'"):
+        with pytest.raises(NotADatabase, match="run 'remanence migrate'"):
             await open_store(f"{database}&options=-csearch_path%3Delsewhere", read_only=True)
         with psycopg.connect(database) as connection:
             found = connection.execute(

@@ -675,19 +675,19 @@ def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Pat
     assert "is an empty file" in run.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["forget", "--user", "ana", "--yes"],
-        ["forget", "trip", "--message", "m1", "--yes"],
-        ["delete", "trip", "--yes"],
-        ["flush", "trip"],
-        ["import-notes", "trip", "--from", "."],
-        ["consolidate"],
-        ["keys", "revoke", "key"],
-    ],
-    ids=" ".join,
+ON_EXISTING = (
+    ["forget", "--user", "ana", "--yes"],
+    ["forget", "trip", "--message", "m1", "--yes"],
+    ["delete", "trip", "--yes"],
+    ["flush", "trip"],
+    ["import-notes", "trip", "--from", "."],
+    ["consolidate"],
+    ["keys", "revoke", "key"],
 )
+"""Commands that write, to a database that exists."""
+
+
+@pytest.mark.parametrize("command", ON_EXISTING, ids=" ".join)
 def test_a_command_on_an_empty_file_fails_and_leaves_it_empty(
     cli: Cli, command: list[str], tmp_path: Path
 ) -> None:
@@ -698,6 +698,36 @@ def test_a_command_on_an_empty_file_fails_and_leaves_it_empty(
     assert run.returncode == 1
     assert "is an empty file" in run.stderr
     assert (tmp_path / "empty.db").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *ON_EXISTING,
+        ["inspect"],
+        ["import", "said.jsonl"],
+        ["replay", "said.jsonl"],
+        ["keys", "create", "app"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_on_tables_of_an_earlier_version_asks_for_a_migration_and_changes_nothing(
+    cli: Cli, command: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "said.jsonl").write_text('{"role": "user", "content": "Hi.", "conversation": "a"}')
+    database = f"sqlite:///{tmp_path}/memory.db"
+    assert cli("migrate", "--db", database).returncode == 0
+    connection = sqlite3.connect(tmp_path / "memory.db")
+    with connection:
+        connection.execute("DELETE FROM schema_migrations WHERE number > 1")
+    connection.close()
+    before = (tmp_path / "memory.db").read_bytes()
+
+    run = cli(*command, "--db", database)
+
+    assert run.returncode == 1
+    assert "has tables of an earlier version: run 'remanence migrate' on it" in run.stderr
+    assert (tmp_path / "memory.db").read_bytes() == before
 
 
 def test_consolidating_where_there_is_no_database_creates_none(cli: Cli, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from remanence.cli import FAILED, output
 from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
 from remanence.cli.options import AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
-from remanence.cli.settings import load
+from remanence.cli.settings import load, require_newest
 from remanence.cli.transcripts import open_lines
 from remanence.errors import DuplicateMessage, InvalidMessage, MalformedTranscript, WrongUser
 from remanence.memory import Memory
@@ -110,6 +110,7 @@ async def _append_all(
     with output.progress(f"Importing {reader.name}", size) as bar:
         chunks = reader.chunks(_counting(lines, bar.advance))
         first = next(chunks, ())  # a malformed file must fail before a database is created
+        await require_newest(settings.url)
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
             done = 0
             for chunk in chain([first], chunks):

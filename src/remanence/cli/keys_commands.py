@@ -10,7 +10,7 @@ import typer
 from remanence.arguments import require_choices
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database, Tenant
-from remanence.cli.settings import load, open_existing
+from remanence.cli.settings import load, open_existing, require_newest
 from remanence.memory import Memory
 from remanence.settings import Settings
 from remanence.types import APIKey, Scope
@@ -42,6 +42,7 @@ async def keys_create(
     chosen = cast("Sequence[Scope]", scope or ("read", "write"))
     require_choices(get_args(Scope), scopes=chosen)  # before a database is created
     url = load(url=db).settings.url
+    await require_newest(url)
     async with Memory.open(settings=Settings(url=url, workers=0)) as memory:
         expires_at = None if days is None else memory.clock.now() + timedelta(days=days)
         key, token = await memory.keys.create(

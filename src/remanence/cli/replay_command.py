@@ -9,7 +9,7 @@ from remanence.cli import FAILED, documents, output
 from remanence.cli.options import Database, Ratio, TranscriptFile
 from remanence.cli.output import quantity
 from remanence.cli.replay import MEMORY_URL, PROMISES, ReplayResult, replay, replay_policy
-from remanence.cli.settings import load
+from remanence.cli.settings import load, require_newest
 from remanence.cli.tape_drawing import print_tape
 from remanence.cli.transcripts import Transcript, open_transcript
 from remanence.policy.presets import Preset
@@ -44,6 +44,8 @@ async def run(
             f"{transcript.name}: empty messages are kept as control text ({len(places)}): "
             f"{', '.join(places[:SHOWN_PLACES])}{more}"
         )
+    if db is not None:
+        await require_newest(db)
     with output.progress(f"Replaying {transcript.name}", transcript.messages) as bar:
         replayed = await replay(
             transcript,

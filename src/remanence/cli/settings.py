@@ -1,19 +1,19 @@
 """The settings of a command, and the memory opened with them."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from remanence.catalog import look_up
 from remanence.conversation import Conversation
-from remanence.errors import ConversationNotFound, StoreUnavailable
+from remanence.errors import ConversationNotFound, NotADatabase, StoreUnavailable
 from remanence.memory import Memory
 from remanence.providers.spec import parse_spec, split_names
 from remanence.settings import Settings
 from remanence.settings.sources import LoadedSettings, config_file, load_settings
-from remanence.stores import mask_password
+from remanence.stores import mask_password, open_store
 
 Access: TypeAlias = Literal["read", "write", "work"]
 
@@ -49,6 +49,14 @@ def require_database(url: str) -> None:
         )
 
 
+async def require_newest(url: str) -> None:
+    """Raise `StoreUnavailable` if a database has tables of an earlier version; change nothing."""
+    file = _file_of(url)
+    if file is None or file.exists():
+        with suppress(NotADatabase):  # it is empty, or refused when it is opened
+            await (await open_store(url, read_only=True)).close()
+
+
 @asynccontextmanager
 async def open_existing(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
     """Open the existing memory at the URL of *settings*; only `work` runs background work.
@@ -62,9 +70,9 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
         )
-    file = _file_of(settings.url)
-    is_empty = file is not None and not file.stat().st_size
-    read_only = access == "read" or is_empty  # an empty file is refused then, not filled
+    read_only = access == "read"
+    if not read_only:  # an empty or older database is refused then, not filled or migrated
+        await (await open_store(settings.url, read_only=True)).close()
     # Anyone who can read the file can read the memory of every user.
     async with Memory.open(settings=settings, read_only=read_only, all_users=True) as memory:
         yield memory

@@ -39,7 +39,8 @@ async def open_store(
 
     Raises:
         StoreUnavailable: the database cannot be opened or written; the message names the remedy.
-        NotADatabase: the file is not a SQLite database, or it is encrypted.
+        NotADatabase: the file is not a SQLite database, or it is encrypted; or read-only, the
+            database has no tables.
         InvalidArgument: *durability* or *pragmas* were given for PostgreSQL.
         NewerSchema: a later version of remanence migrated the database.
     """

@@ -5,7 +5,7 @@ import importlib
 import psycopg
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import StoreUnavailable
+from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
 from remanence.stores.postgres.pgvector import use_if_cheap
@@ -40,10 +40,11 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
 
 
 def _require_newest(connection: psycopg.Connection, name: str) -> None:
-    if not _has_table(connection, "schema_migrations") or _due(connection, name):
+    if not _has_table(connection, "schema_migrations"):
+        raise NotADatabase(f"{name} has no remanence tables: run 'remanence migrate' on it")
+    if _due(connection, name):
         raise StoreUnavailable(
-            f"{name} has no remanence tables, or tables of an earlier version: run "
-            "'remanence migrate' on it"
+            f"{name} has tables of an earlier version: run 'remanence migrate' on it"
         )
 
 

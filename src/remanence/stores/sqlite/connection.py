@@ -103,8 +103,8 @@ class Database:
             _refuse_foreign(connection, self.path)
             if not self.any_version and _due(connection, self.path):
                 raise StoreUnavailable(
-                    f"{self.path!r} has tables of an earlier version, and is opened read-only: run "
-                    "'remanence migrate' on it, or on a writable copy"
+                    f"{self.path!r} has tables of an earlier version: run 'remanence migrate' on it, or "
+                    "on a writable copy"
                 )
             return connection
 
