@@ -1,5 +1,6 @@
 """Scores of what a user says after a reply: that it gives an earlier statement another value."""
 
+import re
 from math import inf
 
 import pytest
@@ -50,3 +51,18 @@ def test_any_three_texts_have_a_score(said: str, reply: str, words: str) -> None
 )
 def test_words_without_a_value_give_a_statement_no_other(said: str, reply: str, words: str) -> None:
     assert score_of_revision(said, reply, words) == -inf
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Picture 1: my dog at the lake.", "Picture 4: my dog in the garden."),
+        ("Tag 1: 5 km gelaufen.", "Tag 2: 6 km gelaufen."),
+        ("第1天：我跑了5公里", "第2天：我跑了6公里"),
+        ("Option A: 9 May in Rome.", "Option B: 16 May in Paris."),
+    ],
+)
+def test_the_next_item_of_a_list_revises_none_before_it(said: str, words: str) -> None:
+    assert score_of_revision(said, "Nice, thank you!", words) == -inf
+    head = re.split("[:：]", said)[0]
+    assert score_of_revision(said, "Nice, thank you!", f"{head}: 7") > -inf

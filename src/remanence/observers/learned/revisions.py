@@ -4,6 +4,7 @@ The words are compared with the statement and the reply by their numbers, weekda
 what they share, and by the classes of their function words. No word of content is a feature.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
@@ -35,6 +36,10 @@ those of a word that both texts have, so that it is more than an article."""
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
 
+_HEAD = re.compile(r"([^:：\n]{1,40})[:：](?!\d)")
+_ORDINAL = re.compile(r"\d+|\b\w\b")
+"""What tells one item of a list from another in the words before its colon."""
+
 
 class _Text(NamedTuple):
     """A text: its values by kind, the words of content with their parts, and features of its own."""
@@ -50,10 +55,10 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     """Return how far the score is above its cutoff; *reply* is the end of the message between.
 
     Words give a statement another value only if they have another number, weekday or month where it
-    has one, or another word beside one of its own.
+    has one, or another word beside one of its own. The next item of a list revises none before it.
     """
     said, own = _read(earlier), _read(words)
-    if not _has_other_value(said, own) or _is_parallel(said, own):
+    if not _has_other_value(said, own) or _is_parallel(said, own) or _are_items(earlier, words):
         return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE)
 
@@ -77,6 +82,13 @@ def _is_parallel(said: _Text, own: _Text) -> bool:
     pairs = [(said.values[kind], own.values[kind]) for kind in _KINDS]
     others = [min(len(theirs - mine), len(mine - theirs)) for theirs, mine in pairs]
     return sum(others) + min(len(left_out), len(new)) > 1 and any(others)
+
+
+def _are_items(*texts: str) -> bool:
+    """Return whether texts are items with other numbers or letters: "Picture 1: …", "Picture 2: …"."""
+    heads = [found[1].casefold() for text in texts if (found := _HEAD.match(text))]
+    kinds = {_ORDINAL.sub("#", head) for head in heads}
+    return len(heads) == len(set(heads)) == len(texts) and len(kinds) == 1
 
 
 def revision_features(earlier: str, reply: str, words: str) -> Groups:
