@@ -379,6 +379,13 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
         "folder %APPDATA%",
         "pattern '%d'",
         "field %{http_code}",
+        "the pattern ^(?!.*foo).*$",
+        "the pattern `^(?!.*foo).*$`",
+        r"the pattern ^[A-Z]{2}\d{3,5}(?:-[a-z]+)?$",
+        "src/**/*.test.{ts,tsx} and !build/**",
+        "{{user|default('x')}}",
+        "`awk '{print $1, $NF}' a.txt`",
+        "`INSERT ... ON CONFLICT`",
     ],
 )
 def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:

@@ -20,12 +20,16 @@ _FENCE = re.compile(
 """A block of code or of output; its rows are read as those of a tool's result."""
 _MARKUP = re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.MULTILINE)
 _EMPHASIS = re.compile(
-    r"(?<![A-Za-z0-9/*])\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
-    r"|(?<![A-Za-z0-9/*])\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
+    r"(`[^`\n]{1,200}+`)"
+    r"|(?<![A-Za-z0-9/*])\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
+    r"|(?<![A-Za-z0-9/*.)\]\\])\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
     r"|(?<!\w)__(?=[^\s_]+[^\S\n])([^_\n]{1,500}+)(?<!\s)__(?!\w)"
     r"|(?<!\w)_(?![\s_])([^_\n]{1,500}+)(?<!\s)_(?!\w)"
 )
-"""Bold and italic text; `2 ** n`, `*args`, `src/**/*.py`, `_private` and `__init__.py` are neither."""
+"""Code, which stays, and bold and italic text.
+
+`2 ** n`, `*args`, `src/**/*.py`, `.*`, `_private` and `__init__.py` are neither.
+"""
 _ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
@@ -58,7 +62,7 @@ def readable_text(text: str) -> Generator[None, None, str]:
     yield
     text = _MARKUP.sub("", text)
     for _ in range(2):  # "**a *b***"
-        text = _EMPHASIS.sub(r"\1\2\3\4", text)
+        text = _EMPHASIS.sub(r"\1\2\3\4\5", text)
     return _mark_items(text).strip()
 
 

@@ -10,11 +10,15 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
 
 _EDGES = re.compile(
-    r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\d))*+)"
+    r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+)"
     r"(.*(?:[\w%€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
-"""Punctuation around a word; the dot of ".env" and the mark of "!402" belong to the word."""
+"""Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" belong to the word."""
+_CHUNK = re.compile(r"(?:`[^`\n]{1,200}+`|\S)+")
+"""A word with the marks around it; code between backticks is one word, however many it has."""
+_CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
+"""Marks of which prose has no two in a word, unlike patterns and templates: `^[a-z]*$`."""
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
@@ -61,7 +65,7 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     *opens* marks the start of a sentence; *glued* means that no space precedes the first word.
     """
     follows_denial = False
-    chunks = text.split()
+    chunks = _CHUNK.findall(text)
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
         if glued and word is not None and chunk[0] in "'’":  # "March 1's"
@@ -201,6 +205,9 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
         return Word(chunk, chunk)
     if MARK in chunk:
         return Word(chunk.rstrip(".!?…;:"), MARK)
+    if len(_CODE_SIGNS.intersection(chunk)) > 1 and any(map(str.isalnum, chunk)):
+        code = chunk.rstrip(".!?…")
+        return Word(code, code.lower())
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()

@@ -41,6 +41,7 @@ _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
 """A letter, or letters with a period behind each: "p.m."."""
 _NUMBER_BEFORE = re.compile(r"\d\.?\s?$")
 _STREET = re.compile(r"[a-zß]str\.$")
+_CODE_END = re.compile(r"[^`\n]{0,200}+`")
 _NEXT_LETTER = re.compile(r"[^\W\d_]\.")
 _JOINTS = (
     rf"(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+{_SUBJECT}))",
@@ -98,8 +99,10 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
-    """Return whether a sentence goes on behind the period of an abbreviation, an ordinal or "no."."""
+    """Return whether a sentence goes on: in code, or behind an abbreviation, an ordinal or "no."."""
     stop, after = end.start() + 1, end.end()
+    if text.count("`", start, stop) % 2 and _CODE_END.match(text, after):
+        return True
     before = _WORD_BEFORE.search(text, max(start, stop - _MAX_ABBREVIATION), stop)
     if before is None:
         return False
