@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias
 
 from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
-from remanence.server.proxy.history import Histories
+from remanence.server.proxy.history import DetachedHistory, Histories
 from remanence.server.proxy.naming import Name
 
 IS_LONG = settings.get_current_profile_name() == "long"
@@ -153,3 +154,45 @@ async def live(rounds: Sequence[list[Move] | str]) -> None:
 @given(ROUNDS)
 def test_a_tape_is_the_history_of_its_client(rounds: list[list[Move] | str]) -> None:
     asyncio.run(live(rounds))
+
+
+async def slide(window: int, turns: Sequence[tuple[int, int]], *, branch: bool) -> None:
+    """Send each time the newest *window* messages, and check the tapes."""
+    async with Memory.open("sqlite:///:memory:", policy=Policy(enabled=False)) as memory:
+        world, path = World(memory), Path()
+        for short, number in turns:
+            process, text = world.processes[number], world.text(short)
+            path.append(text)
+            answer = world.text(short)
+            sent = render(path[-window:], is_summarised=False)
+            with suppress(DetachedHistory):
+                stored = await process.absorb(NAME, sent, branch=branch, whole=False)
+                await process.absorb(NAME, [*sent, Message.assistant(answer)], question=stored)
+            path.append(answer)
+        tapes = {
+            state.ref.id: [
+                message.text
+                for message in await memory.conversation(
+                    state.ref.id, tenant=state.ref.tenant
+                ).messages()
+            ]
+            for state in await memory.conversations()
+        }
+    runs = {tuple(path[first:last]) for first in range(len(path)) for last in range(len(path) + 1)}
+    assert {tuple(texts) for texts in tapes.values()} <= runs, "a tape mixes histories"
+    if all(short < 0 for short, _ in turns):
+        alone = [path[at : at + 2] for at in range(0, len(path) if branch else 2, 2)]
+        assert list(tapes.values()) == ([path] if window > 1 else alone)
+
+
+@settings(max_examples=1_000 if IS_LONG else 100)
+@given(
+    window=st.sampled_from([1, 3, 5, 9]),
+    turns=st.lists(st.tuples(st.integers(-6, 5), st.integers(0, 1)), min_size=1, max_size=12),
+    branch=st.booleans(),
+)
+def test_the_newest_messages_alone_continue_a_tape_if_there_are_more_than_one(
+    window: int, turns: list[tuple[int, int]], branch: bool
+) -> None:
+    """One message proves no tape to be its own, so it opens one or has no memory."""
+    asyncio.run(slide(window, turns, branch=branch))
