@@ -6,7 +6,7 @@ from typing import Final
 
 from remanence.catalog import chain_links
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import EMBEDDED, is_latched, observation_due
+from remanence.policy.schedule import calls_no_model, is_latched, observation_due
 from remanence.types import (
     EFFECTS,
     BudgetState,
@@ -160,7 +160,7 @@ def _failing(
     remedy = _REMEDIES.get(failure.reason, own)
     if remedy == _OTHER_MODEL and ":" not in failure.made_by:  # the name of a class, not of a model
         remedy = own
-    if failure.reason == "timeout" and failure.made_by.startswith(EMBEDDED):
+    if failure.reason == "timeout" and calls_no_model(failure.made_by):
         remedy = _TIME
     if not _is_paused(failure, paused):
         remedy += "; flush(retry=True) tries at once"

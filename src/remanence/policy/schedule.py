@@ -30,8 +30,8 @@ UNREACHABLE = frozenset(
 )
 """Failure reasons of an observer that a reflector would most likely run into, too."""
 
-EMBEDDED = ("extractive/", "ExtractiveObserver", "ExtractiveReflector")
-"""Beginnings of the names of the embedded extractor, observer and reflector, which call no model."""
+_WITHOUT_MODEL = ("extractive/", "ExtractiveObserver", "ExtractiveReflector")
+"""Beginnings of the names of the embedded extractor, observer and reflector."""
 
 COSTLY_FACTOR = 10
 _COSTLY = frozenset({"cut_off"})
@@ -165,7 +165,12 @@ def is_outage(reason: str, made_by: str) -> bool:
 
     What calls no model takes too long again.
     """
-    return reason in UNREACHABLE and not (reason == "timeout" and made_by.startswith(EMBEDDED))
+    return reason in UNREACHABLE and not (reason == "timeout" and calls_no_model(made_by))
+
+
+def calls_no_model(made_by: str) -> bool:
+    """Return whether *made_by* names the embedded extractor, observer or reflector."""
+    return made_by.startswith(_WITHOUT_MODEL)
 
 
 def observe_failure(state: MemoryState, observer: str) -> Failure | None:
