@@ -16,6 +16,7 @@ from remanence import Context, Fact, Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
 from remanence.context.context import BlockKind
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
+from remanence.observers.learned.weights import checksum
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.invariants import check_extends
@@ -911,3 +912,13 @@ async def test_a_saved_value_from_before_the_current_one_is_kept_in_the_history(
     assert current == (oslo,)
     assert set(history) == {oslo, saved[0]}
     assert (saved[0].valid_to, saved[0].superseded_by) == (oslo.valid_from, oslo.id)
+
+
+async def test_a_fact_says_by_which_version_and_weights_of_the_extractor_it_was_made() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("I keep bees."))
+        await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert re.fullmatch(rf"extractive/\d+-{checksum()}", fact.made_by)

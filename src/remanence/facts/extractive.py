@@ -9,6 +9,7 @@ from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import WISHES, statement_scores
+from remanence.observers.learned.weights import checksum
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType
@@ -42,7 +43,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}9"
+        return f"{STATEMENTS}9-{checksum()}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await self._compute(_drafts, request)

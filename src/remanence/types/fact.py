@@ -39,7 +39,8 @@ class Fact:
 
     `conversation` with `first_seq..last_seq` is its source, which a fact saved by hand may lack. It
     is valid from `valid_from` to `valid_to`, which is None for a current fact; `superseded_by` is
-    the id of the fact that replaced it, None if the user asked to forget it.
+    the id of the fact that replaced it, None if the user asked to forget it. `made_by` names the
+    extractor with its version and, of the embedded one, a checksum of its weights; "saved" by hand.
     """
 
     id: str

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from operator import attrgetter
 
 LANE = 32
 FORMAT = 2
@@ -124,3 +125,11 @@ def parse(data: bytes) -> Weights:
 def load(file: str = FILE) -> Weights:
     """Weights that ship with the package, by the name of their file."""
     return parse((resources.files(__package__) / file).read_bytes())
+
+
+@cache
+def checksum() -> str:
+    """Return eight hexadecimal digits, which change with any weights that ship with the package."""
+    files = resources.files(__package__).iterdir()
+    found = sorted((file for file in files if file.name.endswith(".bin")), key=attrgetter("name"))
+    return f"{zlib.crc32(b''.join(file.read_bytes() for file in found)):08x}"
