@@ -267,7 +267,8 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 36,999 tokens of "
-                "a context: raise max_context_tokens to 37,000, or lower it, such as to (4999, 23999)"
+                "a context: raise max_context_tokens to 37,000, take a preset such as Policy.default, "
+                "whose budgets then fit, or lower it, such as to (4999, 23999)"
             ),
         ),
         (
@@ -275,7 +276,8 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "tail_tokens=8000 is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,625 tokens of "
-                "a context: raise max_context_tokens to 37,000, or lower both, such as to tail_tokens=2513 and "
+                "a context: raise max_context_tokens to 37,000, take a preset such as Policy.default, "
+                "whose budgets then fit, or lower both, such as to tail_tokens=2513 and "
                 "reflect_tokens=(1570, 7540)"
             ),
         ),
@@ -284,7 +286,8 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
             (
                 "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
                 "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,626 tokens of "
-                "a context: raise max_context_tokens to 37,000, or lower it, such as to (625, 3000)"
+                "a context: raise max_context_tokens to 37,000, take a preset such as Policy.default, "
+                "whose budgets then fit, or lower it, such as to (625, 3000)"
             ),
         ),
         (
@@ -469,13 +472,25 @@ def test_the_values_suggested_for_a_small_context_are_possible_ones(window: int)
     assert Policy(max_context_tokens=window, **values).max_context_tokens == window
 
 
-@given(st.integers(1_000, 60_000))
-def test_any_window_alone_makes_a_default_policy_whose_budgets_fit_into_it(window: int) -> None:
-    policy = Policy.default(max_context_tokens=window)
+@pytest.mark.parametrize(
+    ("make", "room"),
+    [
+        (Policy.default, 37_000),
+        (Policy.lango, 12_000),
+        (Policy.zora, 40_000),
+        (Policy.brain, 70_000),
+    ],
+)
+@given(window=st.integers(1_000, 80_000))
+def test_any_window_alone_makes_a_preset_whose_budgets_fit_into_it(
+    make: Callable[..., Policy], room: int, window: int
+) -> None:
+    policy, whole = make(max_context_tokens=window), make()
 
     taken = policy.tail_tokens + sum(policy.reflect_tokens)
-    assert taken <= (window if window >= 37_000 else 0.75 * window)
-    assert policy.observe_tokens < policy.tail_tokens or window >= 37_000
+    assert taken <= (window if window >= room else 0.75 * window)
+    assert policy.observe_tokens <= policy.tail_tokens or window >= room
+    assert window < room or policy == whole.replace(max_context_tokens=window)
 
 
 def test_budgets_that_are_named_beside_a_small_window_stay() -> None:

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from remanence.arguments import bad_character
 from remanence.catalog import CounterName, chain_links, look_up
 from remanence.errors import InvalidArgument, InvalidSetting
-from remanence.policy.presets import PRESETS, SMALL_WINDOW, SMALL_WINDOW_SHARES, Preset
+from remanence.policy.presets import (
+    PRESETS,
+    SCALED,
+    SMALL_WINDOW,
+    SMALL_WINDOW_SHARE,
+    SMALL_WINDOW_SHARES,
+    Preset,
+)
 from remanence.types import NoteFormat
 from remanence.validation import (
     NonNegativeFloat,
@@ -187,7 +194,8 @@ class Policy:
     def default(cls, **changes: Any) -> Self:  # the fields' own types
         """The default, optimized for cost: early observations, late activation, small tail.
 
-        Its budgets are smaller where `max_context_tokens` leaves no room for them: shares of that.
+        Like those of other presets, its budgets are smaller where `max_context_tokens` leaves no room
+        for them: shares of that.
         """
         return cls.from_preset("default", changes)
 
@@ -208,9 +216,9 @@ class Policy:
 
     @classmethod
     def from_preset(cls, preset: Preset, changes: Mapping[str, Any]) -> Self:  # as above
-        """Return the policy of a preset, with changes."""
+        """Return the policy of a preset, with changes, and smaller budgets for a small context."""
         _check_names(cls, changes)
-        small = _small_window(changes.get("max_context_tokens")) if preset == "default" else {}
+        small = _small_window(preset, changes.get("max_context_tokens"))
         return cls(**{**PRESETS[preset], **small, **changes})
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
@@ -259,19 +267,26 @@ class Policy:
         return min(self.facts_tokens, self.context_tokens // 10)
 
 
-def _small_window(window: object) -> Mapping[str, Any]:  # as above
-    """Return settings for a context into which the default budgets do not fit; else nothing."""
-    whole = Policy()
-    room = whole.tail_tokens + sum(whole.reflect_tokens)
-    if not isinstance(window, int) or not MIN_CONTEXT_TOKENS <= window < room:
+def _small_window(preset: Preset, window: object) -> Mapping[str, Any]:  # as above
+    """Return settings for a context into which the budgets of a preset do not fit; else nothing."""
+    if not isinstance(window, int) or window < MIN_CONTEXT_TOKENS:
         return {}
-    budgets = {
-        name: tuple(int(part * window) for part in share)
-        if isinstance(share, tuple)
-        else int(share * window)
-        for name, share in SMALL_WINDOW_SHARES.items()
+    whole = dataclasses.asdict(Policy.from_preset(preset, {}))
+    room = whole["tail_tokens"] + sum(whole["reflect_tokens"])
+    if window >= room:
+        return {}
+    if preset == "default":
+        return {**SMALL_WINDOW, **_scale(SMALL_WINDOW_SHARES, window)}
+    return _scale({name: whole[name] for name in SCALED}, SMALL_WINDOW_SHARE * window / room)
+
+
+def _scale(budgets: Mapping[str, Any], factor: float) -> Mapping[str, Any]:  # as above
+    return {
+        name: tuple(int(part * factor) for part in budget)
+        if isinstance(budget, tuple)
+        else int(budget * factor)
+        for name, budget in budgets.items()
     }
-    return {**SMALL_WINDOW, **budgets}
 
 
 def _context_share(window_tokens: int) -> int:
@@ -279,7 +294,7 @@ def _context_share(window_tokens: int) -> int:
 
 
 MIN_CONTEXT_TOKENS = 1_000
-"""The smallest context for which an error suggests smaller tails and notes, and `default` has them."""
+"""The smallest context for which an error suggests smaller tails and notes, and presets have them."""
 REQUEST_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and models read long
 inputs less carefully."""
@@ -322,7 +337,7 @@ def _check_window(policy: Policy) -> None:
     )
     if window < MIN_CONTEXT_TOKENS:
         raise _impossible(policy, "max_context_tokens", what)
-    what = f"{what}, or lower"
+    what = f"{what}, take a preset such as Policy.default, whose budgets then fit, or lower"
     if room > sum(notes) // 8:
         fitting = tuple(budget * room // sum(notes) for budget in notes)
         raise _impossible(policy, "reflect_tokens", f"{what} it, such as to {fitting}")

@@ -94,3 +94,7 @@ SMALL_WINDOW_SHARES: Final[Mapping[str, float | tuple[float, ...]]] = {
     "reflect_tokens": (0.2, 0.27),
 }
 """Budgets for it, as shares of that context. The rest is for the system prompt, facts and passages."""
+SCALED: Final = ("observe_tokens", "tail_tokens", "tail_keep_tokens", "reflect_tokens")
+"""Budgets of the other presets that are smaller for such a context, in proportion."""
+SMALL_WINDOW_SHARE: Final = 0.75
+"""The share of it that tail and notes then take."""
