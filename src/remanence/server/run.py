@@ -41,9 +41,6 @@ class PatientProtocol(H11Protocol):
             self._waiting.cancel()
         super().connection_lost(exc)
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Log nothing, as the routes answer a request for another protocol."""
-
     def _wait_for_head(self) -> None:
         """Start the timer at the first byte of a head; idle connections have another timeout."""
         if self.conn.their_state is h11.IDLE:
@@ -70,8 +67,8 @@ async def serve(
         http=protocol,
         ws="none",  # no route speaks WebSocket
         lifespan="off",
-        log_config=None,  # warnings go to the program's own handlers
-        log_level="warning",
+        log_config=None,  # errors go to the program's own handlers
+        log_level="error",  # a response says what its client did wrong
         server_header=False,
         timeout_graceful_shutdown=REQUEST_SECONDS,
     )
