@@ -93,7 +93,9 @@ class World:
                 summarised = [f"Summary {self.count}: boats."] if move.action == "summarise" else []
                 self.summaries[client] = summarised
             if len(path) % 2:
-                path = [*path, "(no answer)"]  # which the client shows
+                # The client shows this. Words alike would be the same answer to a text and a part of it.
+                self.count += 1
+                path = [*path, f"(no answer {self.count})"]
             path = [*path, self.text(move.short)]
         self.paths[client] = path
 
