@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import httpx2
 import openai
@@ -18,6 +19,7 @@ from tests.wire.dialects import Reply
 from tests.wire.servers import Held, ModelServer
 
 from remanence import Memory
+from remanence.chat import BROKEN_OFF
 from remanence.cli.service import ending_on_signals
 from remanence.server.app import create_app
 
@@ -163,6 +165,40 @@ async def test_a_turn_in_one_piece_is_ended_with_a_problem(
     assert response.headers["content-type"] == "application/problem+json"
     assert "send it again" in response.json()["detail"]
     assert speaker.broken_off.is_set()
+
+
+class ImpatientGate(asyncio.Event):
+    """A gate that opens when the time limit of its wait expires."""
+
+    limit: asyncio.Timeout
+
+    async def wait(self) -> Literal[True]:
+        try:
+            async with asyncio.timeout(None) as self.limit:
+                return await super().wait()
+        except TimeoutError:
+            return True
+
+
+@pytest.mark.parametrize("first", ["time limit", "shutdown"])
+async def test_a_turn_ends_although_a_time_limit_in_it_expires_at_the_same_moment(
+    memory: Memory, speaker: Speaker, first: str
+) -> None:
+    speaker.gate, ending = (gate := ImpatientGate()), asyncio.Event()
+    async with served(create_app(memory, model=speaker, ending=ending)) as client:
+        body = {"text": "Which gate?", "stream": True}
+        async with client.http.stream("POST", CHAT, json=body) as response:
+            lines = response.aiter_lines()
+            await anext(lines)
+            if first == "shutdown":
+                ending.set()
+            gate.limit.reschedule(asyncio.get_running_loop().time())
+            ending.set()
+            rest = [line async for line in lines]
+
+    assert "event: error" in rest
+    _, said = await memory.conversation("trip").messages()
+    assert said.text == f"Gate\n{BROKEN_OFF}"
 
 
 @pytest.mark.parametrize("stream", [False, True])
