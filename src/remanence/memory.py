@@ -94,6 +94,7 @@ class Memory:
         self._opened = opened or AsyncExitStack()
         self.policy = runtime.policy
         self.clock = runtime.clock
+        self.settings = runtime.settings
         self.connections = runtime.connections
         self.facts = runtime.facts
         self.keys = APIKeys(runtime.store, runtime.clock)

@@ -11,7 +11,7 @@ from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
 
-from remanence import Conversation, Memory, Message
+from remanence import Conversation, Memory, Message, Settings
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import name_of
 from remanence.stores import open_store
@@ -19,6 +19,7 @@ from remanence.testing import FaultyStore, FixedClock
 
 KEY = {"authorization": "Bearer key-of-a"}
 TENANT = name_of(KEY, "trip", None).tenant
+DAY = 86_400.0
 NUMBERS = ("One.", "Two.", "Three.", "Four.")
 
 
@@ -156,6 +157,28 @@ async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
         assert await texts_of(memory, "trip") == ["A number?", "One."]
         assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
         await store.close()
+
+
+async def test_branches_that_nobody_continued_are_deleted_when_others_begin(
+    upstream: ModelServer,
+) -> None:
+    clock, settings = FixedClock(), Settings(branches_keep_days=30)
+    async with (
+        Memory.open("sqlite:///:memory:", clock=clock, settings=settings) as memory,
+        served_proxy(memory, upstream) as proxy,
+    ):
+        await branch(proxy, upstream)
+        await tape(memory, "trip~7", user="bo").append(Message.user("Mine."))
+        upstream.script(Reply("It is odd."), Reply("Four."), Reply("Five."))
+        clock.advance(20 * DAY)
+        assert await ask(proxy, "A number?", "Three.", "Why?") == "trip~2"
+        clock.advance(11 * DAY)
+        assert await ask(proxy, "A number?") == "trip~3"
+        states = await memory.conversations()
+        assert [state.ref.id for state in states] == ["trip", "trip~2", "trip~3", "trip~7"]
+        assert await texts_of(memory, "trip~3") == ["A number?", "Four."]
+        assert await ask(proxy, "A number?", "Two.", "Why?") == "trip~4"
+        assert await texts_of(memory, "trip~4") == ["A number?", "Two.", "Why?", "Five."]
 
 
 async def test_a_client_that_changes_each_answer_is_named_in_the_log(

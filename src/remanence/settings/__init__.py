@@ -74,6 +74,8 @@ class Settings:
         usage_keep_last: the number of newest model calls to keep in the ledger.
         vectors_keep_days: the days to keep vectors of messages; words are always searched.
         vectors_keep_last: the number of newest messages per conversation whose vectors are kept.
+        branches_keep_days: the days after its newest message for which a branch at the proxies is
+            kept; older ones are deleted while their conversation gets new branches.
         calls_per_minute: the rate limit per model for background work, shared by all processes on
             the database; calls beyond it wait, but turns never do. Follow-up calls of a step, such
             as a repair, count but do not wait; embedders are not limited.
@@ -111,6 +113,7 @@ class Settings:
     usage_keep_last: PositiveInt | None = None
     vectors_keep_days: PositiveInt | None = None
     vectors_keep_last: PositiveInt | None = None
+    branches_keep_days: PositiveInt | None = None
     calls_per_minute: PositiveInt | None = None
     input_tokens_per_minute: PositiveInt | None = None
     budgets: tuple[Budget, ...] = ()

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from remanence import telemetry
 from remanence.conversation import Conversation
-from remanence.errors import ConversationErased, ConversationGrown, WrongUser
+from remanence.errors import ConversationErased, ConversationGrown, StoreError, WrongUser
 from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branches
@@ -27,7 +27,7 @@ from remanence.server.proxy.identity import (
     key_of,
 )
 from remanence.server.proxy.naming import Name
-from remanence.types import MemoryState, Message, TapeVersion
+from remanence.types import Keep, MemoryState, Message, TapeVersion
 
 _OVERLAP: Final = 8
 """Messages at the end of a tape that a history must repeat, if their beginnings differ."""
@@ -46,6 +46,9 @@ _SLIDING_TEXT: Final = 24
 
 _MANY_BRANCHES: Final = 8
 """The log warns of so many branches, and whenever their number has doubled."""
+
+_DELETED_AT_ONCE: Final = 2
+"""Stale branches that are deleted for each new one, so that their number falls."""
 
 _PAGE: Final = 50
 _MAX_PLACES: Final = 10_000
@@ -228,7 +231,7 @@ class Histories:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
             fork = await _fork(longest, empty, history.question)
-            _warn_of_branches(history.name, len(tapes))
+            await self._limit_branches(history.name, tapes)
             return fork
         if tapes and not branch:
             raise DetachedHistory(
@@ -238,7 +241,7 @@ class Histories:
         state = await empty.state()
         if state.last_seq:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
-        _warn_of_branches(history.name, len(tapes))
+        await self._limit_branches(history.name, tapes)
         return _Match(_Tape(empty, state, ()))
 
     async def _find_known(self, history: _History) -> _Match | None:
@@ -254,6 +257,25 @@ class Histories:
                     )
                     return await _extend(known, history.messages)
         return None
+
+    async def _limit_branches(self, name: Name, tapes: Sequence[_Tape]) -> None:
+        """Log that there are 8, 16, 32, ... tapes, and delete branches that are not kept any longer."""
+        count = len(tapes)
+        if count >= _MANY_BRANCHES and count.bit_count() == 1:
+            telemetry.proxy_branches(name.conversation, count)
+        keep = Keep(days=self._memory.settings.branches_keep_days)
+        cutoff = keep.cutoff(self._memory.clock.now())
+        stale = [
+            tape
+            for tape in tapes
+            if keep
+            and tape.state.user == name.user
+            and tape.state.ref.id != name.conversation
+            and (tape.state.last_message_at or cutoff) < cutoff
+        ]
+        for tape in stale[-_DELETED_AT_ONCE:]:
+            with suppress(StoreError):
+                await tape.conversation.delete()
 
 
 async def _find_longest(
@@ -280,12 +302,6 @@ async def _find_longest(
     if longest and longest.is_enough(messages):
         return longest
     return await _find_overlap(tapes, history, longest) or longest
-
-
-def _warn_of_branches(name: Name, count: int) -> None:
-    """Log a new branch if their number is now 8, 16, 32, and so on."""
-    if count >= _MANY_BRANCHES and count.bit_count() == 1:
-        telemetry.proxy_branches(name.conversation, count)
 
 
 async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:
