@@ -40,12 +40,18 @@ def history(*texts: str) -> list[dict[str, Any]]:
     ]
 
 
-async def ask(proxy: Client, *texts: str) -> str:
+async def ask(
+    proxy: Client, *texts: str, conversation: str = "trip", user: str = "ana", key: str = "key-of-a"
+) -> str:
     """The tape on which the proxy put a history."""
     response = await proxy.http.post(
         "openai/v1/chat/completions",
         json={"model": "m", "messages": history(*texts)},
-        headers=KEY | {"x-remanence-conversation": "trip", "x-remanence-user": "ana"},
+        headers={
+            "authorization": f"Bearer {key}",
+            "x-remanence-conversation": conversation,
+            "x-remanence-user": user,
+        },
     )
     assert response.headers["x-remanence-memory"] == "on"
     return response.headers["x-remanence-conversation"]
@@ -157,6 +163,46 @@ async def test_a_tape_that_another_process_has_just_begun_is_not_continued(
         assert await texts_of(memory, "trip") == ["A number?", "One."]
         assert await texts_of(memory, "trip~1") == ["A number?", "Two."]
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("user", "key", "messages", "is_known"),
+    [
+        ("ana", "key-of-a", 16, True),
+        ("ana", "key-of-a", 10, True),
+        ("ana", "key-of-a", 4, False),
+        ("bo", "key-of-a", 16, False),
+        ("ana", "key-of-b", 16, False),
+    ],
+    ids=["whole", "a part", "a few messages", "of another user", "with another key"],
+)
+async def test_a_copied_history_begins_with_the_notes_of_its_conversation(
+    proxy: Client,
+    memory: Memory,
+    upstream: ModelServer,
+    user: str,
+    key: str,
+    messages: int,
+    *,
+    is_known: bool,
+) -> None:
+    """As of a client that forks a session, which has another id then."""
+    texts: list[str] = []
+    for number in range(8):
+        texts.append(f"The boat to island {number} leaves from pier {number} at nine. " * 3)
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, *texts)
+        texts.append(f"Noted {number}.")
+        await tape(memory, "trip").flush()
+    texts = [*texts[:messages], "Which pier?"]
+    upstream.script(Reply("Pier 3."))
+
+    assert await ask(proxy, *texts, conversation="fork", user=user, key=key) == "fork"
+    (state,) = [one for one in await memory.conversations() if one.ref.id == "fork"]
+    fork = memory.conversation("fork", user=user, tenant=state.ref.tenant)
+    assert [message.text for message in await fork.messages()] == [*texts, "Pier 3."]
+    assert (len(upstream.received[-1].body["messages"]) < len(texts)) == is_known
+    assert len(await texts_of(memory, "trip")) == 16
 
 
 async def test_branches_that_nobody_continued_are_deleted_when_others_begin(

@@ -51,7 +51,7 @@ _DELETED_AT_ONCE: Final = 2
 """Stale branches that are deleted for each new one, so that their number falls."""
 
 _PAGE: Final = 50
-_MAX_PLACES: Final = 10_000
+_MAX_PLACES: Final = 20_000
 _MAX_NAMES: Final = 10_000
 _LOCKS: Final = 256
 
@@ -212,14 +212,15 @@ class Histories:
             stored = replace(stored, last_seq=appended[-1].seq, last_id=appended[-1].id or "")
         for one in (before, stored):
             if one.length:
-                self._places[history.name, history.ids[one.length - 1]] = one
+                for name in (history.name, _of_any(history.name)):
+                    self._places[name, history.ids[one.length - 1]] = one
         if history.question is None:
             self._lengths[history.name] = len(messages)
         return stored
 
     async def _match(self, history: _History, *, branch: bool) -> _Match:
         """Return the tape that the history continues, a fork of one, or a new one."""
-        known = await self._find_known(history)
+        known = await self._find_known(history, history.name)
         if known and known.is_enough(history.messages) and not known.changed:
             return known
         branches = await read_branches(self._memory, history.name)
@@ -227,6 +228,9 @@ class Histories:
         longest = await _find_longest(known, tapes, history)
         if longest and longest.is_continuable:
             return longest
+        if not tapes:  # a client may have copied it from another conversation
+            other = await self._find_known(history, _of_any(history.name))
+            longest = other if other and other.length >= _OVERLAP_MESSAGES else None
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
@@ -244,9 +248,9 @@ class Histories:
         await self._limit_branches(history.name, tapes)
         return _Match(_Tape(empty, state, ()))
 
-    async def _find_known(self, history: _History) -> _Match | None:
-        """Match the longest beginning of the history that was found on a tape before."""
-        found = (self._places.get((history.name, id_)) for id_ in reversed(history.ids))
+    async def _find_known(self, history: _History, name: Name) -> _Match | None:
+        """Match the longest beginning of the history that was found on a tape of *name* before."""
+        found = (self._places.get((name, id_)) for id_ in reversed(history.ids))
         for place in [history.question] if history.question else filter(None, found):
             with suppress(WrongUser):  # another user's, since it was deleted
                 state = await place.conversation.state()
@@ -276,6 +280,11 @@ class Histories:
         for tape in stale[-_DELETED_AT_ONCE:]:
             with suppress(StoreError):
                 await tape.conversation.delete()
+
+
+def _of_any(name: Name) -> Name:
+    """Return a name that stands for all conversations of the same tenant and user."""
+    return replace(name, conversation="")
 
 
 async def _find_longest(
