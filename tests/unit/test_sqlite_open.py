@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -7,6 +8,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -27,10 +29,10 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-async def refused(address: str, error: type[RemanenceError]) -> str:
+async def refused(address: str, error: type[RemanenceError], *, read_only: bool = False) -> str:
     """The text of the error that opening raises."""
     with pytest.raises(error) as caught:
-        await open_store(address)
+        await open_store(address, read_only=read_only)
     return str(caught.value)
 
 
@@ -107,6 +109,7 @@ async def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
         ("missing/memory.db", "create it"),
         ("file/memory.db", "is a file"),
         ("folder", "name a file in it"),
+        ("long" * 100, "name another file"),
     ],
 )
 async def test_a_place_where_no_file_can_be_is_refused(
@@ -289,9 +292,10 @@ def without_privileges(act: Callable[[], str]) -> str:
     return answer
 
 
-def open_without_privileges(path: Path) -> str:
+def open_without_privileges(path: Path, *, read_only: bool = False) -> str:
     """The text of the error that a process which is not root gets when it opens a store."""
-    return without_privileges(lambda: asyncio.run(refused(url(path), StoreUnavailable)))
+    opening = partial(refused, url(path), StoreUnavailable, read_only=read_only)
+    return without_privileges(lambda: asyncio.run(opening()))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -328,6 +332,57 @@ def test_a_file_without_read_permission_is_refused(open_folder: Path) -> None:
     open_folder.chmod(0o777)
 
     assert str(path) in open_without_privileges(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_directory_that_cannot_be_entered_is_named(open_folder: Path, read_only: bool) -> None:
+    path = open_folder / "memory.db"
+    asyncio.run(write_one(path))
+    open_folder.chmod(0o666)
+
+    text = open_without_privileges(path, read_only=read_only)
+
+    assert str(path) in text
+    assert "make its directories accessible" in text
+
+
+class Flicker:
+    """Within a block, a thread creates and removes a file again and again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            self._file.write_bytes(b"log")
+            self._file.unlink()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_log_that_a_writer_removes_meanwhile_breaks_no_reader(open_folder: Path) -> None:
+    path = open_folder / "memory.db"
+    asyncio.run(write_one(path))
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+
+    def read_often() -> str:
+        for _ in range(6000):
+            with contextlib.suppress(StoreUnavailable):
+                Database(path=str(path), read_only=True).open_unwritten().close()
+        return "done"
+
+    with Flicker(Path(f"{path}-wal")):
+        assert without_privileges(read_often) == "done"
 
 
 def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
             return connection
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
         log = Path(f"{path}-wal")
-        if log.exists() and log.stat().st_size:
+        if _size(log):
             raise StoreUnavailable(
                 f"{path!r} has a write-ahead log, which can only be read in a writable directory: "
                 f"copy the file and {log.name!r} to one"
@@ -161,8 +161,29 @@ def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
         return Connection(f"file:{quote(path)}?immutable=1", flags=flags)
 
 
+def _size(file: Path) -> int:
+    """Return the bytes of a file, and 0 for one that another process removed."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _check_path(path: str, *, read_only: bool) -> None:
     """Raise for an unusable path; SQLite's own errors say less, and it may leave files behind."""
+    try:
+        _check_file(path, read_only=read_only)
+    except PermissionError as error:  # no right to search a directory of the path
+        raise StoreUnavailable(
+            f"{path!r} cannot be reached: make its directories accessible"
+        ) from error
+    except OSError as error:  # such as a name that is too long
+        raise StoreUnavailable(
+            f"{path!r} cannot be opened ({error.strerror}): name another file"
+        ) from error
+
+
+def _check_file(path: str, *, read_only: bool) -> None:
     file, directory = Path(path), Path(path).parent
     is_name = bool(path) and "\0" not in path
     if read_only and not (is_name and file.exists()):
@@ -186,7 +207,7 @@ def _check_content(file: Path, *, read_only: bool) -> None:
     is_writable = os.access(file.parent, os.W_OK) and (not exists or os.access(file, os.W_OK))
     if not (read_only or is_writable):
         raise StoreUnavailable(UNWRITABLE.format(path=path))
-    size = file.stat().st_size if exists else 0
+    size = _size(file)
     if read_only and not size:
         raise NotADatabase(
             f"{path!r} is an empty file, not a database: restore a backup, or delete the file and "
