@@ -376,7 +376,7 @@ def test_a_log_that_a_writer_removes_meanwhile_breaks_no_reader(open_folder: Pat
     open_folder.chmod(0o555)
 
     def read_often() -> str:
-        for _ in range(6000):
+        for _ in range(1500):
             with contextlib.suppress(StoreUnavailable):
                 Database(path=str(path), read_only=True).open_unwritten().close()
         return "done"
@@ -512,6 +512,13 @@ async def test_a_new_database_is_for_its_owner_alone(tmp_path: Path) -> None:
 
     assert found == dict.fromkeys(found, "0o600")
     assert "memory.db-wal" in found
+
+
+async def test_a_new_database_behind_a_link_is_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
+    await write_one(tmp_path / "link.db")
+
+    assert modes(tmp_path)["memory.db"] == "0o600"
 
 
 async def test_databases_in_memory_have_the_tables_of_a_file_and_share_no_row(

@@ -131,7 +131,8 @@ def _closed_on_error(connection: Connection) -> Iterator[Connection]:
 def create_private(path: str) -> None:
     """Create a file that only its owner can read; SQLite copies its mode to its WAL and SHM files."""
     with contextlib.suppress(OSError):  # the file exists, or SQLite reports the error
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
+        target = os.path.realpath(path)  # O_EXCL follows no link, but SQLite does
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
 def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
