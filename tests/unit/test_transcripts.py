@@ -96,6 +96,19 @@ def test_contents_of_gemini_are_messages() -> None:
         assert messages[2].tool_results[0].text == "x"
 
 
+@pytest.mark.parametrize(
+    ("at", "read_as"),
+    [
+        ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59+00:00"),
+        ("2017-01-01 05:44:60.5+05:45", "2017-01-01T05:44:59.500000+05:45"),
+    ],
+)
+def test_a_leap_second_is_read_as_the_second_before_it(at: str, read_as: str) -> None:
+    (entry,) = read(said("Happy new year!", created_at=at))
+
+    assert entry.message.created_at == datetime.fromisoformat(read_as)
+
+
 def test_a_tool_call_of_openai_is_paired_with_its_result() -> None:
     call, result = read(
         said(None, "assistant", tool_calls=[CALL]), said("42", "tool", tool_call_id="c1")

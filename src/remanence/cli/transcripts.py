@@ -3,6 +3,7 @@
 The seq of a message is its 1-based position among the messages of the file.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ ID_PREFIX = "transcript:"
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
 _MILLISECONDS_FROM = 1e11
+_LEAP_SECOND = re.compile(r"(?<=[Tt ]\d\d:\d\d:)60")
 _ANTHROPIC_BLOCKS = {
     "container_upload",
     "document",
@@ -164,10 +166,13 @@ def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def instant(value: object, key: str) -> datetime:
-    """Parse ISO 8601 text (UTC if it has no zone) or seconds since 1970."""
+    """Parse ISO 8601 text (UTC if it has no zone) or seconds since 1970.
+
+    A leap second, which `datetime` lacks, is read as the second before it.
+    """
     try:
         if isinstance(value, str):
-            read = datetime.fromisoformat(value.strip())
+            read = datetime.fromisoformat(_LEAP_SECOND.sub("59", value.strip()))
             aware = read if read.tzinfo else read.replace(tzinfo=UTC)
             aware.astimezone(UTC)
             return aware
