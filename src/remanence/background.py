@@ -45,6 +45,18 @@ class Background:
             self._owner.cancel()
             await wait_for_end(self._owner)
 
+    def require_loop(self) -> None:
+        """Raise `Closed` in another event loop, where no caller that waits would be woken."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a method that waits for nothing
+            return
+        if self._owner is not None and self._owner.get_loop() is not loop:
+            raise Closed(
+                "the memory was opened in another event loop: open it in this one, or use "
+                "blocking.Memory, which any thread may call"
+            )
+
     def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Run *work* until it returns; after an error, log it, pause and restart."""
         return self.run(name, _repeat(name, work))

@@ -23,7 +23,7 @@ RemanenceError
 ├── ModelError                a model call failed
 ├── ServiceError              the service cannot be reached, or refused a client's request
 ├── MissingExtra              an optional package is not installed (also an ImportError)
-└── Closed                    the memory was closed
+└── Closed                    the memory was closed, or belongs to another process or event loop
 """
 
 from collections.abc import Iterator

@@ -218,8 +218,12 @@ class Memory:
 
         `async with` does this by itself. Closing again does nothing, nor does closing in a forked
         child, as the memory belongs to the parent process.
+
+        Raises:
+            Closed: the memory was opened in another event loop.
         """
         if self._runtime.process.is_this:
+            self._runtime.background.require_loop()
             await self._opened.aclose()
 
     def conversation(

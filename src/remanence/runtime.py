@@ -256,10 +256,11 @@ class Runtime:
         return make_engine(reconciler, workers=settings.workers, progressed=self.texts_changed)
 
     def check_open(self) -> None:
-        """Raise `Closed` if the memory was closed, and in a forked child process."""
+        """Raise `Closed` if the memory was closed, and in a forked child or another event loop."""
         self.process.require_this()
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
+        self.background.require_loop()
 
     def texts_changed(self) -> None:
         """Have new texts embedded, if there is an embedder."""
