@@ -145,6 +145,35 @@ async def test_turns_go_before_the_processes() -> None:
     assert policy == os.SCHED_IDLE
 
 
+def never_end(request: ObserveRequest) -> Generator[None, None, None]:
+    """Compute until the process is ended, as one without processor time; the message names a file."""
+    Path(request.messages[0].text).write_text(str(os.getpid()))
+    while True:
+        yield
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has it")
+async def test_after_a_request_that_took_too_long_the_processes_get_a_share_of_a_busy_processor(
+    tmp_path: Path,
+) -> None:
+    begun = tmp_path / "begun"
+    pool = ProcessPool(1, counter="gpt-5")
+    request = asyncio.create_task(pool(never_end, observe_request(Message.user(str(begun)))))
+    async with asyncio.timeout(300):
+        while not (begun.exists() and begun.read_text()):  # noqa: ASYNC110 - another process's file
+            await asyncio.sleep(0.01)
+    request.cancel()
+    await asyncio.wait({request})
+
+    async with asyncio.timeout(300):
+        policy: object = await pool(scheduling, observe_request(Message.user("hello")))
+    pool.close()
+    os.kill(int(begun.read_text()), signal.SIGKILL)
+
+    assert request.cancelled()
+    assert policy == os.SCHED_OTHER
+
+
 async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

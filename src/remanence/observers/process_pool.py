@@ -18,7 +18,7 @@ from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result,
 from remanence.tokens import counter_for
 
 _NICENESS: Final = 10
-"""Where there is no `SCHED_IDLE`."""
+"""Without `SCHED_IDLE`."""
 
 
 class ProcessPool:
@@ -27,12 +27,16 @@ class ProcessPool:
     Where they break down, as when one is killed, each of their requests is tried once more, in a
     process of its own, and the next ones go to new processes. A request that ends that one, too,
     is rejected: this process never computes it. They end with this process, however it ends.
+
+    The processes yield to all others. Once a request is cancelled, as by its time limit, the next
+    ones go to processes that get a small share of a busy processor.
     """
 
     def __init__(self, processes: int, *, counter: str) -> None:
         self._processes = processes
         self._counter = counter
-        self._executor = _start(processes)
+        self._yields = True
+        self._executor = _start(processes, yields=True)
         # Where memory ran out, more processes than before would end each other.
         self._retries = asyncio.Semaphore(processes)
 
@@ -43,9 +47,15 @@ class ProcessPool:
         except BrokenProcessPool as error:
             if executor is self._executor:
                 telemetry.processes_broken(str(error))
-                self._executor = _start(self._processes)
+                self._executor = _start(self._processes, yields=self._yields)
+        except asyncio.CancelledError:
+            if executor is self._executor and self._yields:
+                self._yields = False
+                self._executor = _start(self._processes, yields=False)
+                executor.shutdown(wait=False)  # other requests in it are finished
+            raise
         async with self._retries:
-            alone = _start(1)
+            alone = _start(1, yields=self._yields)
             try:
                 return await self._run(alone, steps, request)
             except BrokenProcessPool as error:
@@ -72,9 +82,11 @@ class ProcessPool:
         _end(self._executor)
 
 
-def _start(processes: int) -> ProcessPoolExecutor:
+def _start(processes: int, *, yields: bool) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")  # this process has threads
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_set_up)
+    return ProcessPoolExecutor(
+        processes, mp_context=context, initializer=_set_up, initargs=(yields,)
+    )
 
 
 def _end(executor: ProcessPoolExecutor) -> None:
@@ -96,21 +108,28 @@ def _compute(steps: Steps[Request, Result], request: Request, counter: str) -> R
     return at_once(steps(request))
 
 
-def _set_up() -> None:
+def _set_up(yields: bool) -> None:  # noqa: FBT001 - passed by position
     """Load the weights, leave signals and the processor to the parent, and end when that is gone."""
-    _leave_processors()
+    _leave_processors(yields=yields)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     scorer()
 
 
-def _leave_processors() -> None:
-    """Let turns go first, since a user waits for them: a thread that wakes replaces this process."""
+def _leave_processors(*, yields: bool) -> None:
+    """Let turns go first, since a user waits for them.
+
+    With *yields*, a thread that wakes replaces this process, which gets hardly any time while other
+    programs keep all its processors busy, and has no right to change that later.
+    """
     try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if yields:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            return
     except (AttributeError, OSError):  # not on Linux, or a sandbox forbids it
-        if hasattr(os, "nice"):
-            os.nice(_NICENESS)
+        pass
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
 
 
 def _end_with_parent() -> None:
