@@ -305,14 +305,15 @@ def plain(content: tuple[Part, ...]) -> list[Any]:  # parts of the same types
 
 
 def named(parts: list[Any], *, texts_alone: bool = False) -> list[Any]:  # as above
-    """Parts with a text in place of what Anthropic does not take, as an address that is not HTTP."""
+    """Parts with a text in place of what no provider can fetch, as an address that is not HTTP."""
     named_parts: list[Any] = []
     for part in parts:
         if isinstance(part, ToolResultPart):
             named_parts.append(replace(part, content=tuple(named([*part.content]))))
         elif (texts_alone and not isinstance(part, TextPart)) or (
             isinstance(part, ImagePart | FilePart)
-            and (part.url or "").startswith(("ftp:", "data:"))
+            and part.url is not None
+            and not part.url.lower().startswith(("https://", "http://", "gs://"))
         ):
             named_parts += replace_media([part])
         else:
@@ -331,10 +332,11 @@ def expect_same_back(dialect: Dialect, message: Message) -> None:
     assert read, message
     content = plain(tuple(part for again in read for part in again.content))
     sent = plain(message.content)
-    if dialect == "anthropic":
-        is_system = message.role == "system"
+    is_system = dialect == "anthropic" and message.role == "system"
+    if dialect != "gemini":
         sent = named(sent, texts_alone=is_system)
-        sent = sent if is_system else results_first(sent)
+    if dialect == "anthropic" and not is_system:
+        sent = results_first(sent)
     assert content == sent
     assert {again.role for again in read} == {message.role}
 
