@@ -1,6 +1,7 @@
 """The current facts with which a new one is compared: all that it may concern, and few others."""
 
 from collections.abc import Sequence
+from itertools import islice, permutations
 from math import inf
 from pathlib import Path
 
@@ -68,11 +69,19 @@ def test_statements_that_differ_in_numbers_alone_are_not_compared() -> None:
 
 
 def test_one_of_many_statements_is_found_by_its_rarest_word() -> None:
-    orders = [f"I ordered parcel x{number}y from the shop in Rome." for number in range(MANY)]
+    shops = ["".join(letters) for letters in islice(permutations("zkrtxpqvw", 4), MANY)]
+    orders = [f"I ordered a parcel from {shop} in Rome." for shop in shops]
     current = CurrentFacts(facts(*orders))
-    (new,) = facts("I ordered parcel x7y from the shop in Rome", prefix="n")
+    (new,) = facts(f"I ordered a parcel from {shops[7]} in Rome", prefix="n")
 
     assert [fact.summary for fact in current.alike(new)] == [orders[7]]
+
+
+def test_of_facts_that_say_the_same_the_last_written_comes_first() -> None:
+    current = CurrentFacts(facts("I keep bees in Rome.", "I keep bees in Rome!", "I play chess."))
+    (new,) = facts("I keep bees in Rome", prefix="n")
+
+    assert [fact.id for fact in current.alike(new)] == ["k1", "k0"]
 
 
 def test_what_a_program_saved_is_compared_with_all_facts_and_ended_ones_with_none() -> None:
