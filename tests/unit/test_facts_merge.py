@@ -9,19 +9,24 @@ from remanence.facts import merge_facts
 from remanence.facts.merge import needs_past
 from remanence.facts.relations import is_stated_in
 from remanence.testing import FixedClock
-from remanence.types import Fact, FactChanges, FactDraft, Owner
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 ANA = Owner("default", "ana")
+SOURCE = ConversationRef("default", "a")
 
 
-def changes(*summaries: "str | FactDraft", known: tuple[Fact, ...] = ()) -> FactChanges:
+def changes(
+    *summaries: "str | FactDraft",
+    known: tuple[Fact, ...] = (),
+    source: ConversationRef | None = None,
+) -> FactChanges:
     drafts = [
         FactDraft(summary=s, first_seq=1, last_seq=1) if isinstance(s, str) else s
         for s in summaries
     ]
     clock = FixedClock(prefix="new")
     clock.advance(3_600)
-    return merge_facts(drafts, known, owner=ANA, source=None, made_by="extractive/4", clock=clock)
+    return merge_facts(drafts, known, owner=ANA, source=source, made_by="extractive/4", clock=clock)
 
 
 def known(*summaries: str) -> tuple[Fact, ...]:
@@ -48,6 +53,7 @@ def known(*summaries: str) -> tuple[Fact, ...]:
         ("daughter Mia was born on 2019-03-04", "my daughter Mia was born on 2019-03-04"),
         ("나는 서울에 살고 있어요", "나는 서울에 살고 있어요"),
         ("我住在北京", "我住在北京"),
+        ("It is what it is.", "it is what it is."),
     ],
 )
 def test_what_says_the_same_is_kept_as_a_repetition(old: str, new: str) -> None:
@@ -86,6 +92,17 @@ def test_what_denies_a_fact_takes_its_place(old: str, new: str) -> None:
 
     assert [fact.summary for fact in merged.facts] == [new]
     assert set(merged.replaced) == {"k0"}
+
+
+@pytest.mark.parametrize(("seq", "replaces"), [(1, True), (2, False)])
+def test_words_that_quote_a_statement_of_their_message_take_its_place(
+    seq: int, replaces: bool
+) -> None:
+    (held,) = known("The recital is on 9 March.")
+    held = dataclasses.replace(held, conversation="a", first_seq=1)
+    draft = FactDraft(summary="“The recital is on 9 March.” – the 16th after all", first_seq=seq)
+
+    assert bool(changes(draft, known=(held,), source=SOURCE).replaced) is replaces
 
 
 @pytest.mark.parametrize(
