@@ -54,6 +54,10 @@ def known(*summaries: str) -> tuple[Fact, ...]:
         ("나는 서울에 살고 있어요", "나는 서울에 살고 있어요"),
         ("我住在北京", "我住在北京"),
         ("It is what it is.", "it is what it is."),
+        (
+            "Me da vergüenza hablar en público",
+            "Como te digo, hablar en público me da mucha vergüenza",
+        ),
     ],
 )
 def test_what_says_the_same_is_kept_as_a_repetition(old: str, new: str) -> None:
@@ -84,6 +88,7 @@ def test_an_empty_draft_changes_nothing() -> None:
         ("I eat meat.", "I do not eat meat."),
         ("Ana is not allergic to peanuts", "Ana is allergic to peanuts"),
         ("Ich esse Fleisch.", "Ich esse kein Fleisch."),
+        ("Dad is allergic to penicillin.", "Dad is not allergic to penicillin."),
         ("I should take aspirin in the morning", "I should never take aspirin in the morning"),
     ],
 )
@@ -175,6 +180,17 @@ def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:
     ],
 )
 def test_a_move_leaves_a_fact_that_says_more_than_the_home(old: str, new: str) -> None:
+    assert not changes(new, known=known(old)).replaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Porto.", "I live in Porto with my brother Rui and two cats."),
+        ("I live in Porto with my brother Rui and two cats.", "I live in Porto."),
+    ],
+)
+def test_more_or_fewer_words_of_one_home_are_no_move(old: str, new: str) -> None:
     assert not changes(new, known=known(old)).replaced
 
 
@@ -383,6 +399,20 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
             True,
         ),
         ("Omas Arzttermin ist am 5.5.", "Oma hat den Arzttermin verschoben, auf den 12.5.", True),
+        ("Rispondimi in inglese", "Invece dell'inglese, rispondimi in italiano", True),
+        ("歯医者の予約は6月3日の10時です。", "歯医者の予約が6月10日に変わりました。", True),
+        (
+            "Die Heizung wird am 8. Oktober gewartet",
+            "Der Monteur hat abgesagt, die Heizungswartung ist erst am 15.",
+            True,
+        ),
+        (
+            "Das WLAN-Passwort ist Sonnenblume77",
+            "Neues Notebook, das Passwort zum Anmelden daran lautet jetzt Igel2024",
+            False,
+        ),
+        ("In juni gaan we naar Texel.", "Texel gaat niet door.", True),
+        ("Szafka 105 jest moja", "Szafka 150 nie ma klucza", False),
     ],
 )
 def test_a_statement_ends_what_it_says_otherwise_and_no_other_thing(
@@ -405,6 +435,7 @@ def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
     [
         ("Ich wohne in Berlin.", "“Ich wohne in Hamburg, und wo wohnst du?” – ganz woanders"),
         ("My favourite colour is green.", "“Is your favourite colour green?” – no, blue"),
+        ("I'm vegetarian.", "“And now?” – I eat fish again these days, so not vegetarian anymore."),
         (
             "Tenho dermatologista no dia 8, às 15h.",
             "A clínica remarcou meu oftalmologista pro dia 22, às 10h.",
