@@ -50,6 +50,7 @@ async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
     assert (lines[2]["conversation"], lines[2]["seq"], lines[2]["role"]) == ("chat", 1, "user")
     assert "Lisbon" in lines[5]["summary"]
     assert (lines[6]["repeats"], lines[6]["made_by"]) == (lines[5]["id"], "saved")
+    assert lines[7]["text"].endswith("Ana called\n")
     assert "Porto" not in json.dumps(lines)
 
 
