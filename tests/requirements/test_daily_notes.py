@@ -215,6 +215,22 @@ async def test_an_edit_by_hand_is_kept_and_reported(tmp_path: Path) -> None:
     assert text.count("(cancelled)") == 1
 
 
+async def test_bytes_of_a_memory_file_that_are_no_utf_8_stay_and_are_shown_as_replaced(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 3)
+        (folder / "MEMORY.md").write_bytes(b"Meet at the caf\xe9.\n")
+        [done] = await memory.consolidate(user="ana")
+        context = await asked(memory, "a", user="ana")
+
+    assert len(done.days) == 2
+    assert b"\nMeet at the caf\xe9.\n" in (folder / "MEMORY.md").read_bytes()
+    assert "Meet at the caf\ufffd.\n" in context.system[1].text
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -266,6 +282,25 @@ async def test_a_day_whose_summary_fails_stays_as_it_is(tmp_path: Path) -> None:
     assert len(done.days) == 2
 
 
+async def test_a_user_whose_days_cannot_be_summarised_holds_up_no_other_user(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        for user in ("ana", "ben"):
+            await memory.note("The ferry leaves at nine.", user=user)
+        clock.advance(3 * DAY)
+
+    reflector = ScriptedReflector([RuntimeError("no answer")])
+    archived = tmp_path / "default" / "ben" / "archive" / "2027-01-04.md"
+    async with opened(tmp_path, clock, workers=1, reflector=reflector), asyncio.timeout(60):
+        while not archived.exists():  # noqa: ASYNC110 - files do not tell
+            await asyncio.sleep(0.01)
+
+    assert names(tmp_path / "default" / "ana") == ["2027-01-04.md"]
+    assert "of 'ana' were not consolidated: RuntimeError: no answer" in caplog.text
+
+
 async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
     tmp_path: Path,
 ) -> None:
@@ -279,6 +314,17 @@ async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
     async with opened(tmp_path, clock, workers=1), asyncio.timeout(60):
         while [len(names(archive)) for archive in archives] != [3, 1]:  # noqa: ASYNC110 - files do not tell
             await asyncio.sleep(0.01)
+
+
+async def test_a_day_without_a_line_is_archived_and_has_no_fact(tmp_path: Path) -> None:
+    folder = tmp_path / "default" / "ana"
+    folder.mkdir(parents=True)
+    (folder / "2027-01-01.md").write_text("# 2027-01-01\n")
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        [done] = await memory.consolidate(user="ana")
+
+    assert (done.days, done.facts) == ((date(2027, 1, 1),), 0)
+    assert names(folder / "archive") == ["2027-01-01.md"]
 
 
 async def test_more_days_than_the_calendar_has_keep_every_day(tmp_path: Path) -> None:
@@ -504,10 +550,11 @@ async def test_a_user_without_a_folder_has_contexts_and_can_be_exported_and_forg
     async with opened(tmp_path, FixedClock(MONDAY)) as memory:
         chat = memory.conversation("chat", user=user)
         await chat.append(Message.user("The gate is B42.", id="gate"))
-        await chat.context()
+        context = await chat.context()
         receipt = await chat.forget("gate")
         exported = [json.loads(line)["line"] async for line in memory.export_user(user)]
 
+    assert context.system == ()
     assert receipt.message_ids == ("gate",)
     assert receipt.still_in == ()
     assert exported == ["user", "conversation", "message"]
