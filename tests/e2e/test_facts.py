@@ -199,6 +199,29 @@ async def test_what_a_new_conversation_must_know_is_shown_before_decisions_and_s
     assert all(fact in shown for fact in vital)
 
 
+async def test_an_allergy_of_last_month_is_shown_before_small_talk_of_today() -> None:
+    said = {"I'm allergic to wasps.": NOON - timedelta(days=30)}
+    said |= {f"OK, then we take the {number} cm board.": NOON for number in range(40, 60)}
+    async with Memory.open(IN_MEMORY, policy=FULL.replace(facts_tokens=150)) as memory:
+        first = memory.conversation("first", user="ana")
+        await first.append(*(Message.user(text, created_at=at) for text, at in said.items()))
+        await first.end()
+        context = await memory.conversation("second", user="ana").context()
+
+    (shown,) = texts(context, "facts")
+    assert "I'm allergic to wasps." in shown
+
+
+async def test_facts_of_one_moment_are_shown_with_the_last_said_first() -> None:
+    said = ("My daughter has a wasp allergy.", "I have epilepsy.", "I keep bees in Graz.")
+    async with Memory.open(IN_MEMORY, policy=FULL, clock=FixedClock(NOON)) as memory:
+        await tell(memory, "first", *said)
+        context = await memory.conversation("second", user="ana").context()
+
+    (shown,) = texts(context, "facts")
+    assert shown.splitlines()[-3:] == [f"- {text}" for text in reversed(said)]
+
+
 async def test_a_wish_behind_other_sentences_is_shown_as_a_wish() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         await tell(memory, "first", "I live in Berlin. I work at Siemens. Please answer briefly.")
