@@ -236,6 +236,28 @@ async def talk(
     return history
 
 
+async def test_what_the_newest_question_recalls_stands_beside_it_while_tools_are_called(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = await talk(proxy, upstream, memory, 14)
+    function = {"name": "find", "arguments": "{}"}
+    call = {"id": "call-of-boat-2", "type": "function", "function": function}
+    upstream.script(Reply("You are welcome."))
+    await ask(proxy, CHAT, [*history, user("Thanks.")])
+    history += [user("Thanks."), assistant("You are welcome."), user("When does boat 2 leave?")]
+    upstream.script(Reply("I look.", calls=(Call("call-of-boat-2", "find", {}),)))
+    await ask(proxy, CHAT, history)
+    history.append(assistant("I look.") | {"tool_calls": [call]})
+    history.append({"role": "tool", "tool_call_id": "call-of-boat-2", "content": "At nine."})
+    upstream.script(Reply("At nine."))
+    await ask(proxy, CHAT, history)
+
+    thanks, asked, called = (request.body["messages"] for request in upstream.received[-3:])
+    assert "from pier 2 " not in str(thanks[-1])
+    assert "from pier 2 " in asked[-1]["content"][-1]["text"]
+    assert called[-3:] == [asked[-1], *history[-2:]]
+
+
 @pytest.mark.parametrize(
     ("index", "text"),
     [(2, LONG.format("Zanzibar")), (3, "Zanzibar, then."), (3, "Noted 7.")],
