@@ -10,7 +10,7 @@ from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, ModelServer, Raw
 
-from remanence import Conversation, Memory
+from remanence import Conversation, Memory, Policy
 from remanence.server.app import create_app
 from remanence.server.proxy.identity import chain
 from remanence.server.proxy.naming import name_of
@@ -256,6 +256,41 @@ async def test_what_the_newest_question_recalls_stands_beside_it_while_tools_are
     assert "from pier 2 " not in str(thanks[-1])
     assert "from pier 2 " in asked[-1]["content"][-1]["text"]
     assert called[-3:] == [asked[-1], *history[-2:]]
+
+
+async def test_newer_messages_than_the_notes_that_a_client_left_out_are_sent_from_the_tape(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = await talk(proxy, upstream, memory, 14)
+    upstream.script(Reply("Pier 13."))
+    await ask(proxy, CHAT, [*history[-2:], user("Which pier was the last?")])
+
+    said = [one for one in upstream.received[-1].body["messages"] if one["role"] != "system"]
+    assert len(said) > 4
+    assert said[:-1] == history[1 - len(said) :]
+
+
+async def test_a_message_that_is_too_long_for_the_context_is_sent_as_an_excerpt(
+    upstream: ModelServer,
+) -> None:
+    policy = Policy(
+        max_context_tokens=4_000,
+        observe_tokens=100_000,
+        tail_tokens=800,
+        tail_keep_tokens=200,
+        reflect_tokens=(200, 400),
+    )
+    history = [user(LONG.format(1) * 400), assistant("Noted."), user("Which pier?")]
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        upstream.script(Reply("Pier 1."))
+        async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+            response = await ask(proxy, CHAT, history)
+
+    excerpt, *others = upstream.received[-1].body["messages"]
+    assert len(excerpt["content"]) < 16_000
+    assert excerpt["content"].startswith(LONG.format(1))
+    assert others[0] == history[1]
+    assert response.headers["x-remanence-omitted"] == "1-1 excerpt"
 
 
 @pytest.mark.parametrize(
