@@ -270,18 +270,20 @@ async def test_newer_messages_than_the_notes_that_a_client_left_out_are_sent_fro
     assert said[:-1] == history[1 - len(said) :]
 
 
+SMALL = Policy(
+    max_context_tokens=4_000,
+    observe_tokens=100_000,
+    tail_tokens=800,
+    tail_keep_tokens=200,
+    reflect_tokens=(200, 400),
+)
+
+
 async def test_a_message_that_is_too_long_for_the_context_is_sent_as_an_excerpt(
     upstream: ModelServer,
 ) -> None:
-    policy = Policy(
-        max_context_tokens=4_000,
-        observe_tokens=100_000,
-        tail_tokens=800,
-        tail_keep_tokens=200,
-        reflect_tokens=(200, 400),
-    )
     history = [user(LONG.format(1) * 400), assistant("Noted."), user("Which pier?")]
-    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+    async with Memory.open("sqlite:///:memory:", policy=SMALL) as memory:
         upstream.script(Reply("Pier 1."))
         async with served(create_app(memory, openai_url=upstream.url)) as proxy:
             response = await ask(proxy, CHAT, history)
@@ -291,6 +293,29 @@ async def test_a_message_that_is_too_long_for_the_context_is_sent_as_an_excerpt(
     assert excerpt["content"].startswith(LONG.format(1))
     assert others[0] == history[1]
     assert response.headers["x-remanence-omitted"] == "1-1 excerpt"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"), [(RESPONSES, "instructions"), (MESSAGES, "system"), (CHAT, "tools")]
+)
+async def test_what_stands_beside_the_messages_takes_room_from_them(
+    upstream: ModelServer, path: str, field: str
+) -> None:
+    texts = [f"Boat {number} leaves from the pier beside the tower. " * 10 for number in range(20)]
+    history = [one for text in texts for one in (user(text), assistant("Noted."))]
+    tool = {"type": "function", "function": {"name": "find", "description": texts[0] * 12}}
+    long = [tool] if field == "tools" else texts[0] * 12
+    omitted = []
+    for more in ({}, {field: long}):
+        async with Memory.open("sqlite:///:memory:", policy=SMALL) as memory:
+            upstream.script(Reply("Pier 1."))
+            app = create_app(memory, openai_url=upstream.url, anthropic_url=upstream.url)
+            async with served(app) as proxy:
+                response = await ask(proxy, path, [*history, user("Which pier?")], **more)
+            omitted.append(response.headers.get("x-remanence-omitted", ""))
+
+    assert omitted[0] == ""
+    assert "over_budget" in omitted[1]
 
 
 @pytest.mark.parametrize(
