@@ -1111,3 +1111,49 @@ async def test_a_message_that_a_client_puts_between_the_newest_hides_none_of_the
     assert all(one in sent for one in usual)
     assert [one for one in sent if one in history] == history[-len(sent) + 2 :]
     assert len(await tapes(memory)) == 1
+
+
+CALLED: list[dict[str, Any]] = [
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "call-of-pier", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    ]},
+    {"role": "tool", "tool_call_id": "call-of-pier", "content": LONG.format(7)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "own", [[user("Summary: Ana asked for piers.")], []], ids=["summary", "cut"]
+)
+@pytest.mark.parametrize("after", ["answer", "words"])
+async def test_a_call_before_a_lost_beginning_keeps_its_result(
+    proxy: Client, upstream: ModelServer, memory: Memory, own: list[dict[str, Any]], after: str
+) -> None:
+    """The history begins after the result, and the messages shown from the tape before it."""
+    history: list[dict[str, Any]] = []
+    for number in range(4):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, CHAT, history)
+        history.append(assistant(f"Noted {number}."))
+    await observe(memory)
+    history += [user("Which pier has the boat?"), *CALLED]
+    cut = len(history)
+    if after == "answer":
+        history.append(assistant("Pier 7."))
+    for hour in range(8, 13):
+        history.append(user(f"Does a boat leave at {hour}?"))
+        upstream.script(Reply(f"Yes, at {hour}."))
+        await ask(proxy, CHAT, history)
+        history.append(assistant(f"Yes, at {hour}."))
+    history.append(user("And back?"))
+
+    upstream.script(Reply("At ten."))
+    await ask(proxy, CHAT, [*own, *history[cut:]])
+
+    sent = upstream.received[-1].body["messages"]
+    assert [one for one in sent if one.get("role") == "tool"] == CALLED[1:]
+    called = next(at for at, one in enumerate(sent) if one.get("tool_calls"))
+    assert sent[called + 1]["role"] == "tool"
+    assert [sent.count(one) for one in own] == [1] * len(own)
+    texts = [one["content"] for one in sent if isinstance(one["content"], str)]
+    assert all(texts.count(one["content"]) == 1 for one in history[cut:-1])

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Final
 
 from remanence import telemetry
@@ -242,6 +243,8 @@ class Requests:
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
         indices = _indices(messages, stored.length)
+        begin = _length_of_stand_in(units, messages, indices, stored.not_on_tape)
+        indices = [index if index >= begin else -1 for index in indices]
         seqs = {index: message.seq for index, message in zip(indices, messages, strict=True)}
         volatile = self._volatile_text(
             stored, context, None if newest is None else seqs.get(newest)
@@ -261,11 +264,21 @@ class Requests:
         tail = [one for unit in own for one in unit.objects]
         whole = shown_whole(messages, context.omitted)
         cut = {at for at, m in zip(indices, messages, strict=True) if m.seq not in whole}
-        shown_index = -1
+        shown_index, open_calls = -1, set[str]()
         for message, index in zip(messages, indices, strict=True):
             if index < 0 or index in cut:
                 tail += api.render(message)
-            elif index != shown_index:
+                open_calls |= {call.id for call in message.tool_calls}
+                continue
+            resent = {result.call_id for result in units[index].message.tool_results}
+            # Calls that the client no longer resends need their results from the tape, too.
+            missing = open_calls - resent
+            results = [each for each in message.tool_results if each.call_id in missing]
+            if results:
+                tail += api.render(message.replace(content=tuple(results)))
+            if index != shown_index:
+                if shown_index < 0:
+                    tail += [one for unit in units[:begin] for one in unit.objects]
                 shown, shown_index = [*units[index].objects], index
                 if volatile and index == newest:
                     at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
@@ -334,6 +347,25 @@ def _indices(messages: Sequence[Message], length: int) -> list[int]:
         indices.append(index)
         later = message
     return indices[::-1]
+
+
+def _length_of_stand_in(
+    units: Sequence[Unit],
+    messages: Sequence[Message],
+    indices: Sequence[int],
+    not_on_tape: Collection[int],
+) -> int:
+    """Return the number of messages that stand for the lost beginning of a history.
+
+    Such a message, a summary for example, takes the place of no single message of the tape.
+    """
+    if min(indices, default=0) >= 0:
+        return 0
+    length = next(at for at in count() if at not in not_on_tape)
+    texts = {index: message.text for index, message in zip(indices, messages, strict=True)}
+    while length and units[length - 1].message.text == texts.get(length - 1):
+        length -= 1  # only the results beside the text are lost
+    return length
 
 
 def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[Unit]:
