@@ -120,6 +120,33 @@ async def test_a_misspelt_query_parameter_is_refused(
     assert await memory.conversations() == ()
 
 
+async def test_a_repeated_query_parameter_is_refused(client: Client, memory: Memory) -> None:
+    body = {"messages": [{"role": "user", "content": "My flight is LH 454."}]}
+    response = await client.http.post(f"{TRIP}/messages?user=ana&user=bo", json=body)
+
+    assert response.status_code == 422
+    assert response.json()["detail"] == "#/user: the parameter is repeated: send it once"
+    assert await memory.conversations() == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        (f"{TRIP}/messages?user=Z%EB", "query"),  # é and ë of Latin-1 would become one character
+        ("/v1/conversations/Z%E9/messages?user=ana", "path"),
+    ],
+)
+async def test_a_name_that_is_not_utf_8_is_refused(
+    client: Client, memory: Memory, path: str, part: str
+) -> None:
+    body = {"messages": [{"role": "user", "content": "My flight is LH 454."}]}
+    response = await client.http.post(path, json=body)
+
+    assert response.status_code == 422
+    assert f"the {part} is not UTF-8" in response.json()["detail"]
+    assert await memory.conversations() == ()
+
+
 @pytest.mark.parametrize(
     ("path", "body", "detail"),
     [

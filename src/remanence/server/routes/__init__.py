@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated
-from urllib.parse import unquote
+from typing import Annotated, get_args, get_origin
+from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.dependencies.models import Dependant
@@ -53,7 +53,8 @@ def may_erase(request: Request) -> bool:
 def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
-    The values of known parameters and names in the path must be storable text.
+    Only lists may be repeated, as a server in front may have checked another of two users. The values
+    of known parameters and names in the path must be storable text.
 
     Raises:
         RequestValidationError: the text lists the route's parameters.
@@ -70,8 +71,27 @@ def require_known_query(request: Request) -> None:
         for name in request.query_params
         if name not in known
     ]
-    if errors := [*unknown, *_errors_of_texts(request)]:
+    repeated = [
+        {"type": "extra", "loc": ("query", name), "msg": "the parameter is repeated: send it once"}
+        for name, is_list in known.items()
+        if not is_list and len(request.query_params.getlist(name)) > 1
+    ]
+    if errors := [*unknown, *repeated, *_errors_of_bytes(request), *_errors_of_texts(request)]:
         raise RequestValidationError(errors)
+
+
+def _errors_of_bytes(request: Request) -> Iterator[dict[str, object]]:
+    """Yield an error if the path or the query is not UTF-8, as two names would then become one."""
+    for part, encoded in (
+        ("path", request.scope.get("raw_path") or b""),
+        ("query", request.scope["query_string"]),
+    ):
+        try:
+            unquote_to_bytes(encoded).decode()
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            detail = f"the {part} is not UTF-8 (byte 0x{byte:02x}): percent-encode names as UTF-8"
+            yield {"type": "value_error", "loc": (part,), "msg": detail}
 
 
 def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
@@ -86,9 +106,17 @@ def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
             yield {"type": "value_error", "loc": (part, name), "msg": str(error)}
 
 
-def _query_names(dependant: Dependant) -> set[str]:
-    names = {field.alias for field in dependant.query_params}
-    return names.union(*map(_query_names, dependant.dependencies))
+def _query_names(dependant: Dependant) -> dict[str, bool]:
+    """Return the names of a route's query parameters, and whether each is a list."""
+    names = {field.alias: _is_list(field.field_info.annotation) for field in dependant.query_params}
+    for dependency in dependant.dependencies:
+        names |= _query_names(dependency)
+    return names
+
+
+def _is_list(annotation: object) -> bool:
+    """Return whether an annotation is that of a list, or of a list or None."""
+    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
 
 
 def tenant_in_query(
