@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -439,6 +440,17 @@ async def test_messages_sent_again_under_a_key_are_kept_once(
     assert [message["seq"] for message in new.json()["messages"]] == [3, 4]
     begun = [await client.http.post("/v1/conversations", json={}, headers=headers) for _ in "ab"]
     assert begun[0].json()["id"] == begun[1].json()["id"]
+
+
+async def test_many_facts_of_a_user_are_saved_at_once(client: Client) -> None:
+    summaries = {f"Boat {number} lies at pier {number + 40}." for number in range(24)}
+    save = partial(client.post, "/v1/facts?user=ana")
+    async with asyncio.TaskGroup() as group:
+        saves = [group.create_task(save(summary=summary)) for summary in summaries]
+    kept = await get(client, "/v1/facts")
+
+    assert {saving.result().status_code for saving in saves} == {201}
+    assert {fact["summary"] for fact in kept["facts"]} == summaries
 
 
 async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:

@@ -1,9 +1,11 @@
 """The facade of facts, which a memory keeps about its users across conversations."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import get_args
+from weakref import WeakValueDictionary
 
 from remanence.arguments import (
     bad_character,
@@ -54,6 +56,8 @@ class Facts:
         self._vectors = vectors
         self._owner = owner
         self._unfinished_erasures = unfinished_erasures
+        # One lock per user whose facts this process saves: each save compares with all before it.
+        self._saving: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
 
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
@@ -107,8 +111,13 @@ class Facts:
         if source is not None:
             first_seq, last_seq = await self._turn(source, owner)
             draft = replace(draft, first_seq=first_seq, last_seq=last_seq)
+        async with self._saving.setdefault(owner, asyncio.Lock()):
+            return await self._merge(draft, owner, source)
+
+    async def _merge(self, draft: FactDraft, owner: Owner, source: ConversationRef | None) -> Fact:
+        """Save a draft with its effects on known facts, again if another process changes them."""
         for _ in range(TRIES):
-            known = await self._known(owner, replaces)
+            known = await self._known(owner, draft.replaces)
             past: Sequence[Fact] = ()
             if needs_past([draft], known, now=self._clock.now()):
                 past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
@@ -130,7 +139,7 @@ class Facts:
             self._changed()
             return saved[0]
         raise StoreError(
-            f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
+            f"the facts of user {owner.user!r} changed concurrently {TRIES} times: save again"
         )
 
     async def _turn(self, source: ConversationRef, owner: Owner) -> tuple[int | None, int | None]:
