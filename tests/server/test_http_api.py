@@ -453,6 +453,19 @@ async def test_many_facts_of_a_user_are_saved_at_once(client: Client) -> None:
     assert {fact["summary"] for fact in kept["facts"]} == summaries
 
 
+async def test_a_replacement_that_is_sent_again_is_answered_with_the_same_fact(
+    client: Client,
+) -> None:
+    window = (await client.post("/v1/facts?user=ana", summary="Ana likes windows.")).json()
+    aisle = {"summary": "Ana prefers the aisle.", "replaces": window["id"]}
+    first, again = [await client.post("/v1/facts?user=ana", **aisle) for _ in range(2)]
+    other = await client.post("/v1/facts?user=ana", **aisle | {"summary": "Ana stands."})
+
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert other.status_code == 422
+    assert len((await get(client, "/v1/facts", history=True))["facts"]) == 2
+
+
 async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:
     nuts = {"summary": "Ana is allergic to nuts.", "type": "profile", "tags": ["health"]}
     saved = await client.post("/v1/facts?user=ana", **nuts)

@@ -116,6 +116,8 @@ class Facts:
 
     async def _merge(self, draft: FactDraft, owner: Owner, source: ConversationRef | None) -> Fact:
         """Save a draft with its effects on known facts, again if another process changes them."""
+        if draft.replaces is not None and (sent := await self._replacement(owner, draft)):
+            return sent
         for _ in range(TRIES):
             known = await self._known(owner, draft.replaces)
             past: Sequence[Fact] = ()
@@ -166,6 +168,15 @@ class Facts:
                 f"user {owner.user!r} has no current fact {replaces!r}: list() names them"
             )
         return (*known, old)
+
+    async def _replacement(self, owner: Owner, draft: FactDraft) -> Fact | None:
+        """Return the current fact that an earlier save of the same draft left, if there is one."""
+        old = await self._store.fact(owner, draft.replaces or "")
+        if old is None or old.superseded_by is None:
+            return None
+        new = await self._store.fact(owner, old.superseded_by)
+        is_sent = new is not None and new.valid_to is None and new.summary == draft.summary
+        return new if is_sent else None
 
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
         """Erase a fact and the earlier ones that it superseded; False if there is none.
