@@ -229,18 +229,23 @@ def forget(connection: Connection, owner: Owner, fact_id: str, *, at: datetime) 
 
 
 def erase_of_conversation(connection: Connection, ref: ConversationRef, user: str | None) -> None:
-    """Erase the facts and repetitions from a conversation of *user*."""
-    if user is not None:
-        connection.lock(Owner(ref.tenant, user))
-    _erase_repetitions(connection, ref)
-    rows = connection.execute(_SELECT_KEYS + "WHERE tenant = ? AND conversation = ?", ref)
+    """Erase the facts and repetitions of *user* from a conversation.
+
+    Another user may have named it as a fact's source before it began.
+    """
+    if user is None:  # facts belong to a user
+        return
+    owner = Owner(ref.tenant, user)
+    connection.lock(owner)
+    _erase_repetitions(connection, ref, owner)
+    rows = connection.execute(_SELECT_KEYS + _OF_OWNER + "AND conversation = ?", (*owner, ref.id))
     _erase_and_revive(connection, rows.fetchall())
 
 
 def erase(connection: Connection, ref: ConversationRef, owner: Owner, erasure: Erasure) -> None:
     """Erase the facts of an erasure in a conversation, and repetitions from its messages."""
     connection.lock(owner)
-    _erase_repetitions(connection, ref, seqs=[message.seq for message in erasure.tombstones])
+    _erase_repetitions(connection, ref, owner, seqs=[message.seq for message in erasure.tombstones])
     rows: list[Row] = []
     for fact_id in erasure.facts:
         rows += connection.execute(_SELECT_KEYS + _OF_OWNER + "AND id = ?", (*owner, fact_id))
@@ -261,15 +266,19 @@ def forget_owner(connection: Connection, owner: Owner) -> int:
 
 
 def _erase_repetitions(
-    connection: Connection, ref: ConversationRef, *, seqs: Sequence[int] | None = None
+    connection: Connection,
+    ref: ConversationRef,
+    owner: Owner,
+    *,
+    seqs: Sequence[int] | None = None,
 ) -> None:
-    """Erase the repetitions from a conversation, or only those from some of its messages."""
+    """Erase an owner's repetitions from a conversation, or only those from some of its messages."""
     rows = connection.execute(
         "SELECT fact_repetitions.key, coalesce(fact_repetitions.first_seq, 0), "
         "coalesce(fact_repetitions.last_seq, fact_repetitions.first_seq, 0) FROM fact_repetitions "
         "JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
-        "WHERE tenant = ? AND fact_repetitions.conversation = ?",
-        ref,
+        'WHERE tenant = ? AND "user" = ? AND fact_repetitions.conversation = ?',
+        (*owner, ref.id),
     )
     for key, first_seq, last_seq in rows.fetchall():
         if seqs is None or any(first_seq <= seq <= last_seq for seq in seqs):

@@ -255,6 +255,17 @@ class FactContract(Handles):
         assert await store.facts(ANA_ELSEWHERE) == (namesake,)
         assert await store.search_facts(ANA, "bees", limit=5) == ()
 
+    async def test_a_deleted_conversation_leaves_the_facts_of_other_users(
+        self, store: Store
+    ) -> None:
+        early = fact("f1", "keeps bees", BOB, conversation=REF.id)  # before ana began it
+        await store.save_facts(new(early))
+        await tape(store, 1)
+
+        await store.delete(REF)
+
+        assert await store.facts(BOB) == (early,)
+
     async def test_what_an_erased_fact_had_replaced_holds_again(self, store: Store) -> None:
         await tape(store, 1)
         old = fact("f1", "lives in Rome")
