@@ -39,6 +39,26 @@ async def test_its_openapi_names_the_routes(client: Client) -> None:
     }
 
 
+async def test_its_openapi_requires_the_fields_that_every_answer_has(client: Client) -> None:
+    document = (await client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    begun = (await client.post("/v1/conversations")).json()
+    problem = await client.post("/v1/facts?user=ana", summary=5)
+
+    assert schemas["ConversationDocument"]["required"] == [*begun]
+    assert schemas["NewFact"]["required"] == ["summary"]
+    assert {*problem.json()} <= {*schemas["Problem"]["properties"]}
+    assert "reason" not in schemas["Problem"]["required"]
+
+
+async def test_its_openapi_says_that_an_export_is_lines_of_json(client: Client) -> None:
+    document = (await client.get("/openapi.json")).json()
+    exported = document["paths"]["/v1/users/{user}/export"]["get"]["responses"]["200"]
+    response = await client.get("/v1/users/ana/export")
+
+    assert [*exported["content"]] == [response.headers["content-type"]]
+
+
 @pytest.mark.parametrize("host", ["example.com", "127.0.0.1.example.com:80", "10.0.0.1:8765", ""])
 async def test_a_request_to_another_name_is_refused(client: Client, host: str) -> None:
     response = await client.get("/healthz", host=host)

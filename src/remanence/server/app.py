@@ -16,6 +16,7 @@ from remanence.arguments import require_http_url, require_origins
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate, KeyAuthentication, add_security
+from remanence.server.answers import require_fields_of_answers
 from remanence.server.audit import Audit
 from remanence.server.chats import Chats
 from remanence.server.grace import GRACE_SECONDS, GracePeriod, RequestGrace
@@ -70,6 +71,8 @@ class _Application(FastAPI):
             await self.router(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:  # JSON
+        if self.openapi_schema is None:
+            require_fields_of_answers(super().openapi())
         document = super().openapi()
         add_components(document)
         if isinstance(self.state.auth, KeyAuthentication):

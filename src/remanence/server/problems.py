@@ -34,6 +34,17 @@ _SCHEMA: Final[JsonObject] = {
         "status": {"type": "integer"},
         "detail": {"type": "string"},
         "message": {"type": "string"},
+        "reason": {"type": "string", "description": "Why a model failed."},
+        "retry_after_seconds": {"type": "number", "description": "As `Retry-After`."},
+        "errors": {
+            "type": "array",
+            "description": "Each fault of an invalid request.",
+            "items": {
+                "type": "object",
+                "required": ["pointer", "detail"],
+                "properties": {"pointer": {"type": "string"}, "detail": {"type": "string"}},
+            },
+        },
     },
 }
 """A problem may have more members."""

@@ -19,8 +19,8 @@ LINES = "application/x-ndjson"
 
 @router.get(
     "/users/{user}/export",
+    response_class=StreamingResponse,
     responses=declare("invalid_message") | {200: {"content": {LINES: {}}}},
-    response_model=None,
 )
 async def export_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> StreamingResponse:
     """Return everything stored about a user, as lines of JSON."""
