@@ -1,6 +1,7 @@
 """The whole memory over HTTP: what a program in any language does with it."""
 
 import asyncio
+import gzip
 import json
 from functools import partial
 from pathlib import Path
@@ -370,6 +371,22 @@ async def test_a_body_that_cannot_be_read_is_a_problem_that_says_why(
     assert response.status_code == 400
     assert says in response.json()["detail"]
     assert "send JSON in UTF-8" in response.json()["detail"]
+
+
+async def test_a_compressed_body_is_a_problem_that_says_so(client: Client) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    body = gzip.compress(b'{"messages": []}')
+    response = await client.http.post(f"{TRIP}/messages", content=body, headers=headers)
+
+    assert response.status_code == 400
+    assert "it is compressed" in response.json()["detail"]
+    assert "send it without content-encoding" in response.json()["detail"]
+
+
+async def test_a_value_that_is_refused_is_named_in_our_own_words(client: Client) -> None:
+    response = await client.post("/v1/facts?user=ana", summary="Ana likes nuts.\0")
+    detail = "#/summary: it has a NUL character at position 15: remove it"
+    assert (response.status_code, response.json()["detail"]) == (422, detail)
 
 
 @pytest.mark.parametrize("moment", ["2026-05-01T09:30:00", "20260501", "noon"])

@@ -220,7 +220,7 @@ def body_fields(request: Request) -> Sequence[str]:
 
 def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dict[str, str]:
     """Return a pointer to the faulty value, and a text with a remedy where FastAPI's has none."""
-    place, detail = found["loc"][1:], found["msg"]
+    place, detail = found["loc"][1:], found["msg"].removeprefix("Value error, ")
     if found["type"] == "json_invalid":
         detail = f"the body is not JSON: {found['ctx']['error']} at character {place[0]}"
         place = ()
@@ -235,8 +235,11 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     if error.status_code == HTTPStatus.BAD_REQUEST and (cause := error.__cause__) is not None:
-        remedy = "send JSON in UTF-8, with plain numbers and little nesting"
-        detail = f"{request.method} {request.url.path}: the body cannot be read ({cause}): {remedy}"
+        why, remedy = str(cause), "send JSON in UTF-8, with plain numbers and little nesting"
+        if encoding := request.headers.get("content-encoding"):
+            why = f"it is compressed, as its content-encoding is {encoding!r:.20}"
+            remedy = "send it without content-encoding"
+        detail = f"{request.method} {request.url.path}: the body cannot be read ({why}): {remedy}"
     headers = dict(error.headers or {})
     proxy = request.url.path.strip("/").partition("/")[0]
     if error.status_code == HTTPStatus.NOT_FOUND:
