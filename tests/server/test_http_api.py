@@ -389,6 +389,17 @@ async def test_a_value_that_is_refused_is_named_in_our_own_words(client: Client)
     assert (response.status_code, response.json()["detail"]) == (422, detail)
 
 
+@pytest.mark.parametrize("more", [{"after": "fact_1"}, {"history": "true"}])
+async def test_a_search_of_facts_refuses_what_it_would_ignore(
+    client: Client, more: dict[str, str]
+) -> None:
+    query = {"user": "ana", "query": "nuts", **more}
+    response = await client.http.get("/v1/facts", params=query)
+
+    assert response.status_code == 422
+    assert "in one page" in response.json()["detail"]
+
+
 @pytest.mark.parametrize("moment", ["2026-05-01T09:30:00", "20260501", "noon"])
 async def test_a_search_refuses_a_time_without_an_offset(client: Client, moment: str) -> None:
     for name in ("since", "until"):

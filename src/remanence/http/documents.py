@@ -287,7 +287,9 @@ class FactsDocument(BaseModel):
     """Facts of one user, last written first; for a query, best match first."""
 
     facts: list[FactDocument]
-    after: str | None = Field(description="The `after` of the next page; null at the end.")
+    after: str | None = Field(
+        description="The `after` of the next page; null at the end, and for a query, which has one page."
+    )
 
 
 class NewFact(_Body):

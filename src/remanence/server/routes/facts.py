@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from remanence.errors import InvalidArgument
 from remanence.http.documents import FactDocument, FactsDocument, NewFact
 from remanence.server.paths import PathName
 from remanence.server.problems import declare, problem
@@ -35,6 +36,10 @@ async def list_facts(
 ) -> FactsDocument:
     """Return the facts of a user. A *query* searches current facts only, and has one page."""
     if query is not None:
+        if history or after is not None:
+            raise InvalidArgument(
+                "a query finds current facts in one page: leave out history and after"
+            )
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
         return FactsDocument.model_validate({"facts": found, "after": None})
     found = await memory.facts.list(
