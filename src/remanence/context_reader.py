@@ -216,6 +216,9 @@ class ContextReader:
             return replace(request, facts=pin.text, own_facts=pin.own_text)
         said = (m.text for m in reversed(snapshot.tail) if m.role == "user" and m.text.strip())
         facts = await runtime.recall_search.facts(owner, query or next(said, ""), RECALLED)
+        times = (message.created_at for message in snapshot.tail)
+        if any(at is not None and at < state.created_at for at in times):  # as in a fork
+            facts = await runtime.store.adopt_facts(self.ref, facts)
         unseen = [
             fact
             for fact in facts
@@ -256,6 +259,7 @@ class ContextReader:
         """
         count, most = self.runtime.count_text, self.runtime.policy.facts_budget
         facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
+        facts = await self.runtime.store.adopt_facts(self.ref, facts)
         choose_own = partial(own_facts_text, facts, snapshot, count_text=count)
         if known is not None:
             room = min(most - count(known), most // 2)

@@ -473,6 +473,9 @@ class FactStore(Protocol):
         For paging, only those behind the fact with the id *after*; none if that is unknown.
         """
 
+    async def adopt_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+        """Return the facts with *ref* as the source of those whose messages it has, too, as a fork."""
+
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 
     async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:

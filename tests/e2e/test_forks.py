@@ -1,6 +1,7 @@
 """Forks of conversations: they go on with the same notes, and belong to the same user."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -97,6 +98,31 @@ async def test_a_fork_keeps_the_facts_of_its_messages_when_its_source_is_deleted
         assert "peanuts" in (await memory.conversation("new", user="ana").context()).to_text()
         await fork.delete()
         assert await memory.facts.list(user="ana", history=True) == ()
+
+
+@pytest.mark.parametrize("facts_place", ["prefix", "volatile"])
+async def test_facts_of_messages_that_a_fork_shares_are_its_own(
+    facts_place: Literal["prefix", "volatile"],
+) -> None:
+    policy = Policy(facts_place=facts_place, facts_idle_seconds=0)
+    clock = FixedClock()
+    async with Memory.open("sqlite:///:memory:", policy=policy, clock=clock) as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(Message.user("I'm allergic to peanuts."), Message.assistant("Noted."))
+        await chat.append(Message.user("I live in York."), Message.assistant("Noted."))
+        await chat.end()
+        clock.advance(60)
+        await chat.fork("trip-2", last_seq=2)
+        await chat.sibling("trip-2").append(Message.user("I live in Ghent."))
+        await chat.sibling("trip-2").fork("trip-3", last_seq=2)
+        fork, other = chat.sibling("trip-3"), chat.sibling("other")
+        await fork.append(Message.user("Which peanuts do I live with in York?"))
+        await other.append(Message.user("Which peanuts do I live with in York?"))
+        contexts = [await one.context() for one in (fork, other)]
+        known = [f"{context.system} {context.volatile}" for context in contexts]
+
+        assert ["peanuts" in text for text in known] == [False, True]
+        assert ["York" in text for text in known] == [True, True]
 
 
 async def test_a_fork_shows_facts_of_later_messages_of_its_source_until_that_is_deleted() -> None:

@@ -120,6 +120,7 @@ class FaultyStore:
     conversations = _forward(Store.conversations)
     search = _forward(Store.search)
     facts = _forward(Store.facts)
+    adopt_facts = _forward(Store.adopt_facts)
     fact = _forward(Store.fact)
     search_facts = _forward(Store.search_facts)
     repetitions = _forward(Store.repetitions)

@@ -1,5 +1,6 @@
 """Forks: new conversations that start with the first messages of another, and their notes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
@@ -98,6 +99,22 @@ def _copy_tape(
     begun = states.by_key(connection, key)
     assert begun is not None
     return begun
+
+
+def adopt_facts(
+    connection: Connection, ref: ConversationRef, facts: Sequence[Fact]
+) -> tuple[Fact, ...]:
+    fork = states.by_ref(connection, ref)
+    if fork is None:
+        return tuple(facts)
+    related = {id_: key for key, id_ in connection.execute(_RELATED, (fork.key,))}
+    return tuple(
+        replace(fact, conversation=ref.id)
+        if fact.conversation in related
+        and _shares(connection, related[fact.conversation], fork.key, fact)
+        else fact
+        for fact in facts
+    )
 
 
 def leave_facts(connection: Connection, ref: ConversationRef, clock: Clock) -> None:

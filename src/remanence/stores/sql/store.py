@@ -226,6 +226,7 @@ class SQLStore(ABC):
     end_turn = write_method(turns.end)
 
     facts = read_method(facts_sql.of_owner)
+    adopt_facts = read_method(forking.adopt_facts)
     fact = read_method(facts_sql.get)
     search_facts = read_method(facts_sql.find)
     repetitions = read_method(facts_sql.repetitions)

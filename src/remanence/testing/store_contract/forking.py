@@ -1,5 +1,7 @@
 """Forks: the beginning of a tape in a new conversation, with its notes; facts that outlive it."""
 
+from dataclasses import replace
+
 import pytest
 
 from remanence.errors import StoreError
@@ -180,6 +182,27 @@ class ForkContract(Handles):
         assert await store.facts(ANA, history=True) == ()
         await store.scrub()
         assert await store.check() == ()
+
+    async def test_facts_of_shared_messages_are_those_of_every_fork(self, store: Store) -> None:
+        state = await tape(store, 6)
+        third = ConversationRef(REF.tenant, "third")
+        shared = fact("f1", "Lives in Rome", conversation=REF.id, first_seq=1, last_seq=2)
+        later = fact("f2", "Lives in Oslo", conversation=REF.id, first_seq=4, last_seq=5)
+        by_hand = fact("f3", "Keeps bees", conversation=REF.id)
+        facts = (shared, later, by_hand)
+        forked = await fork(store, state, 5)
+        await store.append(OTHER, [user("hello")], user=ANA.user)
+        expect_state(await store.fork(forked, third, last_seq=4, at=at(91)))
+        await tape(store, 6, ConversationRef(REF.tenant, "unrelated"))
+
+        for ref, own in ((third, [shared]), (OTHER, [shared, later])):
+            adopted = tuple(
+                replace(one, conversation=ref.id) if one in own else one for one in facts
+            )
+            assert await store.adopt_facts(ref, facts) == adopted
+            assert await store.adopt_facts(REF, adopted[:1]) == (shared,)
+        for other in ("unrelated", "none"):
+            assert await store.adopt_facts(ConversationRef(REF.tenant, other), facts) == facts
 
     async def test_a_repetition_stays_with_a_fork_of_its_conversation(self, store: Store) -> None:
         state = await tape(store, 2)
