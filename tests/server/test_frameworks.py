@@ -24,6 +24,7 @@ from tests.server.talk import (
     setting,
 )
 from tests.wire.dialects import Call, Reply
+from tests.wire.servers import Fail
 
 from remanence import Memory
 
@@ -91,15 +92,17 @@ async def test_an_agent_talks_through_the_proxy_of_its_own_process(tmp_path: Pat
     assert [message.text for message in tape[1::2]] == ANSWERS
 
 
-async def test_an_agent_in_one_process_goes_on_from_the_tape_and_calls_tools_of_the_memory(
+async def test_an_agent_in_one_process_goes_on_from_the_tape_also_after_a_failed_run(
     framework: str, tmp_path: Path
 ) -> None:
     database = f"sqlite:///{tmp_path / 'memory.db'}"
     save = Call("call-1", "memory_save", {"summary": "Ana lives in Lisbon"})
     async with Provider().running() as provider:
-        provider.script(Reply("", calls=(save,)), Reply("Noted."), Reply("Gate B42."))
+        provider.script(Reply("", calls=(save,)), Fail(400))
         url, run = f"{provider.url}/v1", f"run_in_{framework}"
 
+        assert await answers_of(run, url, database, QUESTIONS[0]) == [None]
+        provider.script(Reply("Noted."), Reply("Gate B42."))
         assert await answers_of(run, url, database, *QUESTIONS[:2]) == ANSWERS[:2]
         provider.script(Reply("At noon."))
         assert await answers_of(run, url, database, QUESTIONS[2]) == ANSWERS[2:]
@@ -109,6 +112,7 @@ async def test_an_agent_in_one_process_goes_on_from_the_tape_and_calls_tools_of_
         tape = await memory.conversation("trip").messages()
         saved = await memory.facts.list(user="ana")
     assert [m.text for m in tape if m.role == "user"] == [*QUESTIONS]
+    assert ("tool" in [m.role for m in tape]) == (framework != "pydantic_ai")
     assert [m.text for m in tape if m.role == "assistant" and m.text] == ANSWERS
     assert "Ana lives in Lisbon" in [fact.summary for fact in saved]
     assert "LH 454" in last

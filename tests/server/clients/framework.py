@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from remanence import Memory
+from remanence import Conversation, Memory
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "frameworks.md"
 NAME, URL, DATABASE, *QUESTIONS = sys.argv[1:]
@@ -32,7 +32,16 @@ async def main() -> object:
             return await recipe(memory, *QUESTIONS, openai_url=URL)
         chat = memory.conversation("trip", user="ana")
         tools = function(NAME.replace("run_in_", "tools_for_"))(chat)
-        return await recipe(chat, *QUESTIONS, tools=tools)
+        return [await ask(recipe, chat, question, tools) for question in QUESTIONS]
+
+
+async def ask(recipe: Any, chat: Conversation, question: str, tools: list[Any]) -> str | None:
+    """Return the answer; None after an error, as for a client that asks again later."""
+    try:
+        answer: str = await recipe(chat, question, question_id=question, tools=tools)
+    except Exception:  # noqa: BLE001 - each framework raises errors of its own
+        return None
+    return answer
 
 
 sys.stdout.write(json.dumps(asyncio.run(main())))
