@@ -121,6 +121,19 @@ async def test_a_copy_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Pa
         assert (await copy.conversation("chat").messages())[0].text == "Hello."
 
 
+async def test_a_backup_removes_what_killed_ones_left_and_no_other_files(tmp_path: Path) -> None:
+    left, ours = "old.db.0123abcd.unfinished", "now.db.0123abcd.unfinished"
+    others = ["mine.unfinished", "old.db.unfinished", "x.0123abcd.unfinishe"]
+    for name in (left, f"{left}-journal", ours, *others):
+        (tmp_path / name).write_text("I live in Lisbon.")
+        if name != ours:
+            os.utime(tmp_path / name, (0, 0))
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await memory.backup(tmp_path / "copy.db")
+
+    assert names(tmp_path) == sorted(["copy.db", ours, *others])
+
+
 async def test_of_copies_made_to_one_file_at_once_one_is_kept_and_the_others_say_so(
     tmp_path: Path,
 ) -> None:

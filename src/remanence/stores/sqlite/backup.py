@@ -1,6 +1,8 @@
 """Backup of a database in use, with SQLite's backup API."""
 
+import contextlib
 import secrets
+import time
 from pathlib import Path
 
 import apsw
@@ -11,6 +13,9 @@ from remanence.stores.sqlite.connection import create_private
 from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection
 
+_STALE_SECONDS = 3_600.0
+"""A copy that nothing has written to for so long was left by a backup that was killed."""
+
 
 def back_up(connection: Connection, path: str) -> None:
     """Copy a connection's database to a new file that only its owner can read."""
@@ -20,6 +25,7 @@ def back_up(connection: Connection, path: str) -> None:
         raise taken
     if not Path(path).parent.is_dir():
         raise StoreUnavailable(f"the directory of {path!r} does not exist: create it first")
+    _remove_stale(Path(path).parent)
     unfinished = f"{path}.{secrets.token_hex(4)}.unfinished"
     try:
         create_private(unfinished)
@@ -36,3 +42,11 @@ def back_up(connection: Connection, path: str) -> None:
         raise translate_error(error, path) from error  # the source is only read
     finally:
         remove(Path(unfinished))
+
+
+def _remove_stale(directory: Path) -> None:
+    """Delete copies that killed backups left, with their journals."""
+    for file in directory.glob(f"*.{'[0-9a-f]' * 8}.unfinished*"):
+        with contextlib.suppress(OSError):  # another backup was faster, or it is another user's
+            if time.time() - file.stat().st_mtime > _STALE_SECONDS:
+                remove(file)
