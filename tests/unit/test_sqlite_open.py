@@ -8,6 +8,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -467,6 +468,47 @@ def test_a_file_and_directory_that_cannot_be_written_can_be_read(open_folder: Pa
     open_folder.chmod(0o555)
 
     assert without_privileges(lambda: str(asyncio.run(read_only_texts(path)))) == "['hello']"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_reader_that_cannot_write_sees_what_others_write_later(open_folder: Path) -> None:
+    path = open_folder / "memory.db"
+    asyncio.run(write_one(path))
+    opened, written = os.pipe(), os.pipe()
+
+    def set_modes(folder: int, file: int) -> None:
+        open_folder.chmod(folder)
+        path.chmod(file)
+
+    async def read() -> str:
+        store = await open_store(url(path), read_only=True)
+        found = [len(await store.messages(REF, after=0, limit=None))]
+        for _ in range(2):
+            os.write(opened[1], b"1")
+            await asyncio.to_thread(os.read, written[0], 1)
+            found.append(len(await store.messages(REF, after=0, limit=None)))
+        await store.close()
+        return str(found)
+
+    async def write() -> None:
+        await asyncio.to_thread(os.read, opened[0], 1)
+        set_modes(0o755, 0o644)
+        store = await open_store(url(path))
+        await store.append(REF, [Message.user("more")], user=None)
+        os.write(written[1], b"1")
+        await asyncio.to_thread(os.read, opened[0], 1)
+        await store.append(REF, [Message.user("more")], user=None)
+        await store.close()
+        os.write(written[1], b"1")
+
+    set_modes(0o555, 0o444)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(asyncio.run, write())
+        try:
+            assert without_privileges(lambda: asyncio.run(read())) == "[1, 2, 3]"
+        finally:
+            os.write(opened[1], b"11")  # for the writer, if the reader failed
+        writing.result()
 
 
 @pytest.mark.parametrize(

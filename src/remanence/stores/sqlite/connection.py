@@ -157,9 +157,24 @@ def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
                 f"{path!r} has a write-ahead log, which can only be read in a writable directory: "
                 f"copy the file and {log.name!r} to one"
             ) from error
-        # Without a write-ahead log, SQLite needs no memory shared with a writer.
+        return _Immutable(path)
+
+
+class _Immutable(Connection):
+    """A connection to a file that nobody writes to: SQLite needs no memory shared with a writer."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._version = self._read_version()
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+        super().__init__(f"file:{quote(path)}?immutable=1", flags=flags)
+
+    def is_stale(self) -> bool:
+        return self._read_version() != self._version
+
+    def _read_version(self) -> tuple[int, int, int]:
+        file = Path(self._path).stat()
+        return file.st_mtime_ns, file.st_size, _size(Path(f"{self._path}-wal"))
 
 
 def _size(file: Path) -> int:

@@ -15,6 +15,10 @@ _MERGED_PAGES = 16
 class Connection(apsw.Connection):
     """A connection to a database file with the tables of a memory."""
 
+    def is_stale(self) -> bool:
+        """Return whether the connection misses later changes of the file: open another one."""
+        return False
+
     def lock(self, name: ConversationRef | Owner) -> None:
         """Do nothing: a file has only one writing transaction at a time."""
 

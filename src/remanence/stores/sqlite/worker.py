@@ -101,12 +101,13 @@ class Worker:
         try:
             connection = self._connect()
         except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
-            self._refuse(translate_error(error, self._path))
+            self._refuse(error)
             return
         try:
             closing = False
             while not closing:
                 jobs, closing = self._take(connection)
+                connection = self._renew(connection, jobs)
                 for alone, together in groupby(jobs, key=lambda job: job.alone):
                     batch = list(together)
                     serve = self._commit if self._writes and not alone else self._serve_each
@@ -124,6 +125,19 @@ class Worker:
         jobs = [job for job in taken if job is not None and not job.future.cancelled()]
         return jobs, taken[-1] is None
 
+    def _renew(self, connection: Connection, jobs: list[_Job]) -> Connection:
+        """Return another connection if this one is stale; if that fails, so do the jobs."""
+        try:
+            if not jobs or not connection.is_stale():
+                return connection
+            renewed = self._connect()
+        except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
+            self._fail(jobs, error)
+            jobs.clear()
+            return connection
+        connection.close()
+        return renewed
+
     def _next(self, connection: Connection) -> _Job | None:
         """Return the next job; run idle steps while none arrives."""
         while self._idle:
@@ -138,9 +152,12 @@ class Worker:
         self._closed = True
         while not self._jobs.empty():
             job = self._jobs.get()
-            if job is not None:
-                job.error = error
-                _resolve([job])
+            self._fail([job] if job else [], error)
+
+    def _fail(self, jobs: Sequence[_Job], error: Exception) -> None:
+        for job in jobs:
+            job.error = translate_error(error, self._path)
+        _resolve(jobs)
 
     def _serve_each(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         for job in jobs:
