@@ -54,7 +54,10 @@ class _Site(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A module with one change, found again by the number of its site and of its variant."""
+    """A module with one change, found again by the number of its site and of its variant.
+
+    Not `is_made`, it stands for the module without the change.
+    """
 
     file: Path
     source: str
@@ -67,6 +70,7 @@ class Mutant:
     in_function: bool
     before: str
     after: str
+    is_made: bool = True
 
     @property
     def change(self) -> str:
@@ -86,6 +90,8 @@ class Mutant:
     def tree(self) -> ast.Module:
         """The changed module."""
         tree = ast.parse(self.source)
+        if not self.is_made:
+            return tree
         site = next(found for index, found in enumerate(_sites(tree)) if index == self.site)
         list(_changes(site.node))[self.variant]()
         return ast.fix_missing_locations(tree)

@@ -7,6 +7,7 @@ functions takes effect when a module is imported: those processes are forked bef
 """
 
 import argparse
+import dataclasses
 import functools
 import gc
 import importlib
@@ -15,6 +16,7 @@ import importlib.util
 import json
 import os
 import pickle
+import random
 import sys
 import time
 import tomllib
@@ -37,8 +39,8 @@ OPTIONS = (
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
 KILLED, SURVIVED, UNREACHED, HUNG = "killed", "survived", "not reached", "hung"
-START_SECONDS = 30.0
-HANG_FACTOR = 20.0
+START_SECONDS = 15.0
+HANG_FACTOR = 10.0
 
 _T = TypeVar("_T")
 
@@ -74,7 +76,7 @@ def main(arguments: list[str]) -> int:
     options = _options(arguments, packages)
     for name in PRELOADED:
         importlib.import_module(name)
-    missed: list[Result] = []
+    rows: list[list[object]] = []
     enough = True
     for name in options.packages:
         results = _package_results(packages[name], options)
@@ -82,14 +84,15 @@ def main(arguments: list[str]) -> int:
         noticed = score[KILLED] + score[HUNG]
         share = noticed / max(1, score.total())
         enough &= share >= options.least
-        missed += [result for result in results if result.outcome in (SURVIVED, UNREACHED)]
         count = f"{noticed} of {score.total()} noticed, {score[HUNG]} by hanging"
         print(f"{name}: {count}, {share:.1%}", flush=True)
-    for mutant, outcome, _ in missed:
-        reason = config["survivors"].get(mutant.key, "no reason is known")
-        print(f"{mutant.file}:{mutant.first_line}: {outcome}: {mutant.key} ({reason})")
+        for mutant, outcome, _ in results:
+            if outcome in (SURVIVED, UNREACHED):
+                reason = config["survivors"].get(mutant.key, "no reason is known")
+                place = f"{mutant.file}:{mutant.first_line}"
+                print(f"{place}: {outcome}: {mutant.key} ({reason})", flush=True)
+                rows.append([*mutant.place, mutant.key, outcome])
     if options.json:
-        rows = [[*mutant.place, mutant.key, outcome] for mutant, outcome, _ in missed]
         Path(options.json).write_text(json.dumps(rows, indent=0), encoding="utf-8")
     return 0 if enough else 1
 
@@ -101,6 +104,7 @@ def _options(arguments: list[str], packages: Iterable[str]) -> argparse.Namespac
     parser.add_argument("--seconds", type=float, default=6.0, help="of tests for a mutant, at most")
     parser.add_argument("--least", type=float, default=0.85, help="share that has to be noticed")
     parser.add_argument("--json", default="", help="a file for the mutants that nothing noticed")
+    parser.add_argument("--sample", type=int, default=0, help="mutants of each file; 0 for all")
     parser.add_argument("--only", default="", help="mutants of files with this in their name")
     return parser.parse_args(arguments)
 
@@ -115,7 +119,7 @@ def _package_results(package: Package, options: argparse.Namespace) -> list[Resu
     baseline = _in_fork(lambda: _measured(package.tests, files))
     if baseline.failed:
         print(f"left out, as they fail without any fault: {baseline.failed}", flush=True)
-    found = [mutant for file in files for mutant in mutants(file)]
+    found = [mutant for file in files for mutant in _sampled(mutants(file), options.sample)]
     choice = _Choice(baseline, options.seconds)
     inside = [mutant for mutant in found if mutant.in_function]
     outside = [mutant for mutant in found if not mutant.in_function]
@@ -123,6 +127,12 @@ def _package_results(package: Package, options: argparse.Namespace) -> list[Resu
         *_in_fork(lambda: _run_collected(package, inside, choice, options.workers)),
         *_pooled(outside, choice, options.workers, _run_imported),
     ]
+
+
+def _sampled(found: Iterator[Mutant], count: int) -> list[Mutant]:
+    """So many of them, the same in each run; all if *count* is 0."""
+    every = list(found)
+    return random.Random(7).sample(every, count) if 0 < count < len(every) else every
 
 
 # Which test executes which line
@@ -141,9 +151,9 @@ class _Measuring:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self.coverage.switch_context(item.nodeid)
-        began = time.process_time()
+        began = time.monotonic()
         yield
-        self.seconds[item.nodeid] = time.process_time() - began
+        self.seconds[item.nodeid] = time.monotonic() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -263,13 +273,16 @@ def _pooled(
     workers: int,
     run: Callable[[Mutant, list[str], int], None],
 ) -> Iterator[Result]:
-    """Run each mutant in a fork of this process, so many at once."""
-    waiting = list(reversed(found))
-    running: dict[int, tuple[Mutant, int, float]] = {}
+    """Run each mutant in a fork of this process, so many at once.
+
+    One that hangs is noticed if its tests end without the change.
+    """
+    waiting: list[tuple[Mutant, list[str] | None]] = [(mutant, None) for mutant in reversed(found)]
+    running: dict[int, _Running] = {}
     while waiting or running:
         while waiting and len(running) < workers:
-            mutant = waiting.pop()
-            tests = choice.tests(mutant)
+            mutant, chosen = waiting.pop()
+            tests = chosen or choice.tests(mutant)
             if not tests:
                 yield Result(mutant, UNREACHED, "")
                 continue
@@ -279,15 +292,30 @@ def _pooled(
                 _run_child(functools.partial(run, mutant, tests, writing))
             os.close(writing)
             limit = time.monotonic() + START_SECONDS + HANG_FACTOR * choice.seconds(tests)
-            running[process] = (mutant, reading, limit)
-        for result in _ended(running):
-            choice.learn(result)
-            yield result
+            running[process] = _Running(mutant, tests, reading, limit)
+        for result, tests in _ended(running):
+            mutant, outcome, _ = result
+            if not mutant.is_made:
+                yield Result(mutant, HUNG if outcome == SURVIVED else SURVIVED, "")
+            elif outcome == HUNG:
+                waiting.append((dataclasses.replace(mutant, is_made=False), tests))
+            else:
+                choice.learn(result)
+                yield result
         time.sleep(0.005)
 
 
-def _ended(running: dict[int, tuple[Mutant, int, float]]) -> Iterator[Result]:
-    for process, (mutant, reading, limit) in list(running.items()):
+class _Running(NamedTuple):
+    """A mutant in a process of its own: its tests, its pipe, and when it counts as hanging."""
+
+    mutant: Mutant
+    tests: list[str]
+    reading: int
+    limit: float
+
+
+def _ended(running: dict[int, _Running]) -> Iterator[tuple[Result, list[str]]]:
+    for process, (mutant, tests, reading, limit) in list(running.items()):
         ended, status = os.waitpid(process, os.WNOHANG)
         if not ended and time.monotonic() < limit:
             continue
@@ -298,7 +326,7 @@ def _ended(running: dict[int, tuple[Mutant, int, float]]) -> Iterator[Result]:
         with os.fdopen(reading, encoding="utf-8") as pipe:
             test = pipe.read()
         outcome = HUNG if not ended else KILLED if status else SURVIVED
-        yield Result(mutant, outcome, test)
+        yield Result(mutant, outcome, test), tests
 
 
 def _run_child(work: Callable[[], None]) -> None:
