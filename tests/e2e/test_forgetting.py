@@ -368,6 +368,31 @@ async def test_a_receipt_names_facts_made_from_a_message_and_earlier_ones_hold_a
         assert traces(path) == []
 
 
+@pytest.mark.parametrize("what", ["conversation", "user"])
+async def test_a_receipt_names_facts_of_the_history_too(path: Path, what: str) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        for city in ("Lisbon", "Porto"):
+            await chat.append(Message.user(f"I live in {city} now."))
+            await chat.end()
+        facts = await memory.facts.list(user="ana", history=True)
+        receipt = await (chat.delete() if what == "conversation" else memory.forget_user("ana"))
+
+    assert receipt is not None
+    assert len(facts) == 2
+    assert set(receipt.facts) == {fact.id for fact in facts}
+
+
+async def test_a_message_that_is_forgotten_again_is_not_in_the_receipt_again(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("Hello.", id="one"), Message.user("Bye.", id="two"))
+        await chat.forget("one")
+        receipt = await chat.forget("one", "two")
+
+    assert [message.id for message in receipt.messages] == ["two"]
+
+
 @pytest.mark.parametrize("first", ["one", "two"])
 async def test_a_fact_said_in_two_conversations_stays_until_both_are_deleted(
     path: Path, first: str

@@ -303,6 +303,14 @@ async def test_a_forget_that_was_killed_is_finished_by_the_next_process(
     assert "Quxstreet" not in content_of(tmp_path)
 
 
+async def test_a_conversation_without_messages_may_end_where_blocks_are_kept(
+    url: str, tmp_path: Path
+) -> None:
+    settings = Settings(url=url, blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(settings=settings) as memory:
+        assert (await memory.conversation("c").end()).last_seq == 0
+
+
 async def test_unfinished_lines_and_files_of_blocks_go_too(tmp_path: Path) -> None:
     settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path))
     async with Memory.open(settings=settings) as memory:
