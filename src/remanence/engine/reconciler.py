@@ -71,9 +71,7 @@ class Reconciler:
         digest = hashlib.sha256(rules.encode()).hexdigest()[:16]
         await self.store.use_look_rules(digest, at=self.clock.now())
 
-    async def step(
-        self, ref: ConversationRef, *, everything: bool = False, eager: bool = False
-    ) -> Step:
+    async def step(self, ref: ConversationRef, *, everything: bool, eager: bool) -> Step:
         """Look once and run at most one step; *everything* includes steps that are not due yet.
 
         An observation waits for the end of a turn unless *eager* is set, as a caller waits for it.
