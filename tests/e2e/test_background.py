@@ -529,6 +529,45 @@ async def test_an_observation_waits_for_the_end_of_the_turn() -> None:
     assert {request.messages[-1].role for request in observer.requests} == {"assistant"}
 
 
+async def test_notes_that_stand_in_are_not_made_again_in_the_middle_of_a_turn() -> None:
+    clock, observer = FixedClock(), ScriptedObserver([RuntimeError("down")])
+    policy = POLICY.replace(observe_tokens=600, tail_tokens=1_000, fallback_after_failures=1)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=observer, clock=clock
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        await chat.flush()
+        away = [segment.stands_in for segment in await chat.observations()]
+        clock.advance(3_600)
+        await chat.append(Message.user("And what of this?"))
+        await at_rest(chat)
+        waiting = [segment.stands_in for segment in await chat.observations()]
+        await chat.append(Message.assistant("That is all."))
+        await chat.flush()
+        back = [segment.stands_in for segment in await chat.observations()]
+
+    assert away == waiting == [True]
+    assert back == [False]
+
+
+@pytest.mark.parametrize("idle_seconds", [1, 100_000])
+async def test_the_next_look_is_at_the_end_of_the_shortest_wait(idle_seconds: int) -> None:
+    observer = ScriptedObserver([RuntimeError("down")])
+    policy = POLICY.replace(facts_idle_seconds=idle_seconds)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=observer, clock=FixedClock()
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(*messages(12))
+        state = await chat.flush()
+
+    assert state.last_message_at is not None
+    assert state.next_attempt_at is not None
+    idle_at = state.last_message_at + timedelta(seconds=idle_seconds)
+    assert state.look_at == min(idle_at, state.next_attempt_at)
+
+
 async def test_a_flush_that_was_given_up_leaves_the_turn_to_its_end() -> None:
     observer = ScriptedObserver()
     store = await open_store("sqlite:///:memory:")
