@@ -3,6 +3,7 @@
 import functools
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from tests.requirements.samples import (
@@ -185,3 +186,23 @@ async def test_a_slice_that_took_too_long_is_halved_until_it_is_done_in_time(wai
     assert slow.sizes[:3] == [40, 20, 10]
     assert ranges(notes)[0] == (1, 10)
     assert not any(note.failed for note in notes)
+
+
+async def test_a_long_run_of_calls_is_noted_in_the_zone_of_the_users_last_message() -> None:
+    rome, tokyo = (timezone(timedelta(hours=hours)) for hours in (1, 9))
+    policy = Policy(observe_tokens=20, tail_tokens=400, tail_keep_tokens=0, keep_last=0)
+    observer, noon = ScriptedObserver(), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    async with Memory.open(IN_MEMORY, policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        for zone in (rome, tokyo):
+            await chat.append(Message.user("Look.", created_at=noon.astimezone(zone)))
+            for _ in range(60):
+                await chat.append(Message.assistant("I look further.", created_at=noon))
+            await chat.flush(everything=True)
+    slices = [request.messages for request in observer.requests]
+    alone = [m for messages in slices if messages[0].role != "user" for m in messages]
+
+    assert len(alone) > 80
+    for message in alone:
+        assert message.created_at is not None
+        assert message.created_at.tzinfo == (rome if message.seq <= 61 else tokyo)
