@@ -16,7 +16,7 @@ from remanence.errors import Closed, ModelError, StoreUnavailable
 from remanence.protocols import ModelRequest, Observer, ObserveRequest, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
-from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
+from remanence.testing import FaultyStore, FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.types import ConversationRef, Draft, MemoryState, ToolCallPart
 
 POLICY = Policy(observe_tokens=100, tail_tokens=400, tail_keep_tokens=50, keep_last=1)
@@ -549,6 +549,45 @@ async def test_notes_that_stand_in_are_not_made_again_in_the_middle_of_a_turn() 
 
     assert away == waiting == [True]
     assert back == [False]
+
+
+async def test_notes_that_stand_in_are_tried_again_only_after_a_wait() -> None:
+    clock, observer = FixedClock(), ScriptedObserver([ModelError("server", "down")] * 2)
+    policy = POLICY.replace(observe_tokens=600, tail_tokens=1_000, fallback_after_failures=1)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=observer, clock=clock
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        await chat.flush()
+        clock.advance(3_600)
+        for _ in range(3):
+            state = await chat.flush()
+        waiting = len(observer.requests)
+        clock.advance(3_600)
+        await chat.flush()
+        back = [segment.stands_in for segment in await chat.observations()]
+
+    assert waiting == 2
+    assert state.observe_failure is not None
+    assert state.observe_failure.failures == 2
+    assert (len(observer.requests), back) == (3, [False])
+
+
+async def test_an_end_whose_reflection_fails_records_that_and_leaves_the_notes() -> None:
+    reflector = ScriptedReflector([RuntimeError("down")])
+    policy = POLICY.replace(reflect_at_end=True)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=ScriptedObserver(), reflector=reflector
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(6))
+        state = await chat.end()
+        notes = await chat.observations()
+
+    assert notes
+    assert state.reflect_failure is not None
+    assert state.reflect_failure.failures == len(reflector.requests) == 1
 
 
 @pytest.mark.parametrize("idle_seconds", [1, 100_000])
