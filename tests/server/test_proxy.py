@@ -18,6 +18,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from openai.types.responses import ResponseErrorEvent
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
@@ -800,6 +801,26 @@ async def test_a_stream_that_breaks_off_ends_with_an_error_that_its_client_reads
                 pass
     assert upstream.url not in str(caught.value)
     assert f"{upstream.url} broke off its answer" in caplog.text
+
+
+async def test_a_broken_stream_of_the_responses_api_ends_with_an_error_in_its_form(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    upstream.script("broken off", "broken off")
+    asked = {"model": "gpt-5", "input": "Which gate?", "stream": True}
+    response = await proxy.http.post("openai/v1/responses", json=asked)
+    async with openai_client(proxy) as client:
+        with pytest.raises(openai.APIError, match="of /openai/v1 broke off its answer"):
+            async for _ in await client.responses.create(
+                model="gpt-5", input="Which gate?", stream=True
+            ):
+                pass
+
+    *_, before, last = re.findall("^data: (.*)$", response.text, re.MULTILINE)
+    error = ResponseErrorEvent.model_validate_json(last)
+    assert error.code == "upstream_disconnected"
+    assert "broke off its answer" in error.message
+    assert error.sequence_number == json.loads(before)["sequence_number"] + 1
 
 
 async def test_the_url_of_a_provider_may_end_with_v1(memory: Memory, upstream: ModelServer) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -45,6 +46,7 @@ _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
 _MAX_GAPS: Final = 20
+_SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number": ?([0-9]+)')
 _BROKE_OFF: Final = "broke off its answer"
 _NOT_RETURNED: Final = _HOP | {"date"}  # the server adds its own
 _NOT_SENT: Final = _HOP | {
@@ -191,17 +193,19 @@ class Forwarder:
         """
         recorder = None if turn is None else _AnswerRecorder(turn, self._requests)
         pieces = response.aiter_raw()
+        number: bytes | None = None
         try:
             async with self._grace() as grace, contextlib.aclosing(response):
                 while (piece := await grace.wait_for(anext(pieces, None))) is not None:
                     if recorder is not None:
                         await recorder.add(piece)
+                    number = next(reversed(_SEQUENCE_NUMBER.findall(piece)), number)
                     yield piece
         except httpx2.HTTPError as error:
             message = self._failure(_BROKE_OFF, error)
-            yield _error_event(self._dialect.error("upstream_disconnected", message))
+            yield _error_event(self._dialect.error("upstream_disconnected", message), number)
         except Closed as error:
-            yield _error_event(self._dialect.error("server_ending", str(error)))
+            yield _error_event(self._dialect.error("server_ending", str(error)), number)
 
     def _warn_of_missing_key(self, sent: httpx2.Request, status: int) -> None:
         """Log which key to set if the provider refused a request that was sent without one."""
@@ -360,6 +364,12 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
     return response
 
 
-def _error_event(error: JsonObject) -> bytes:
-    """Return an error as the last event of a stream that may have broken off within an event."""
+def _error_event(error: JsonObject, number: bytes | None) -> bytes:
+    """Return an error as the last event of a stream that may have broken off within an event.
+
+    The Responses API, the only one to *number* its events, does not nest the error's fields; some
+    of its clients read `error` all the same.
+    """
+    if number is not None:
+        error = {**error["error"], **error, "type": "error", "sequence_number": int(number) + 1}
     return b"\n\n" + format_sse_event(event="error", data_str=json.dumps(error))
