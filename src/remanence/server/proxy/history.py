@@ -27,7 +27,7 @@ from remanence.server.proxy.identity import (
     key_of,
 )
 from remanence.server.proxy.naming import Name
-from remanence.types import Keep, MemoryState, Message, TapeVersion
+from remanence.types import Keep, MemoryState, Message, TapeVersion, ToolResultPart
 
 _OVERLAP: Final = 8
 """Messages at the end of a tape that a history must repeat, if their beginnings differ."""
@@ -69,7 +69,8 @@ class Stored:
     """The tape of a history, whose first *length* messages end at *last_seq* on the tape.
 
     A later answer that the client began is stored only when the model has ended it. The messages
-    at the indices *not_on_tape* are not stored, such as a client's summary of the beginning.
+    at the indices *not_on_tape* are not stored, such as a client's summary of the beginning. If the
+    match is *in place*, each of them has the place of another message on the tape.
     """
 
     conversation: Conversation
@@ -78,6 +79,7 @@ class Stored:
     last_seq: int
     last_id: str
     not_on_tape: frozenset[int]
+    is_in_place: bool
 
 
 class _History(NamedTuple):
@@ -124,6 +126,7 @@ class _Match(NamedTuple):
     last_seq: int = 0
     last_id: str = ""
     not_on_tape: frozenset[int] = frozenset()
+    is_in_place: bool = False
     changed: int = 0
 
     @property
@@ -206,6 +209,7 @@ class Histories:
             last_seq=tape.last_seq,
             last_id=tape.last_id,
             not_on_tape=match.not_on_tape,
+            is_in_place=match.is_in_place,
         )
         stored = replace(before, length=length)
         if appended:
@@ -257,7 +261,12 @@ class Histories:
                 if state.key == place.version.key:
                     tape = await _read_end(Branch(place.conversation, state))
                     known = _Match(
-                        tape, place.length, place.last_seq, place.last_id, place.not_on_tape
+                        tape,
+                        place.length,
+                        place.last_seq,
+                        place.last_id,
+                        place.not_on_tape,
+                        place.is_in_place,
                     )
                     return await _extend(known, history.messages)
         return None
@@ -362,7 +371,9 @@ async def _find_overlap(
         stored = join(await tape.conversation.messages())
         if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
             lacking = _not_on_tape(stored, begin)
-            found.append((match._replace(not_on_tape=lacking), _is_edit(stored, begin, lacking)))
+            in_place = _is_aligned(stored, begin)
+            placed = match._replace(not_on_tape=lacking, is_in_place=in_place)
+            found.append((placed, _is_edit(stored, begin, lacking)))
     edits: dict[frozenset[int], _Match] = {}
     for match, is_edit in sorted(found, key=lambda one: one[0].rank, reverse=True):
         if not is_edit:
@@ -420,10 +431,12 @@ def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, ove
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
     """Return the indices of messages that are nowhere on the tape; forgotten ones count as stored.
 
-    If tape and history have the same length, messages are compared place by place.
+    If tape and history are aligned, messages are compared place by place.
     """
-    is_aligned = len(stored) == len(messages)
-    keys = frozenset() if is_aligned else {key_of(message) for message in stored}
+    is_aligned = _is_aligned(stored, messages)
+    # A history may begin with the words that were beside results.
+    copies = () if is_aligned else (*stored, *map(_without_results, stored))
+    keys = {key_of(message) for message in copies}
     pairs = zip(reversed(stored), reversed(range(len(messages))), strict=False)
     same = {index for message, index in pairs if is_same(message, messages[index])}
     return frozenset(
@@ -431,6 +444,19 @@ def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> froz
         for index, message in enumerate(messages)
         if index not in same and key_of(message) not in keys
     )
+
+
+def _is_aligned(stored: Sequence[Message], messages: Sequence[Message]) -> bool:
+    """Return whether each message of a history has its place on a tape, though some are changed.
+
+    Two other messages at the beginning are a summary and its answer, which stand for any number.
+    """
+    return len(stored) == len(messages) and any(map(is_same, stored[:2], messages[:2]))
+
+
+def _without_results(message: Message) -> Message:
+    parts = [part for part in message.content if not isinstance(part, ToolResultPart)]
+    return message.replace(role="user", content=tuple(parts)) if parts else message
 
 
 def _is_edit(
@@ -493,7 +519,9 @@ async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
             if not is_same(stored, one):
                 return match
             changed = end.changed if is_unchanged else at
-            end = _Match(end.tape, at, stored.seq, stored.id or "", end.not_on_tape, changed)
+            end = end._replace(
+                length=at, last_seq=stored.seq, last_id=stored.id or "", changed=changed
+            )
             if is_unchanged or not _may_be_edit(stored, is_older=at < len(messages)):
                 match = end
     return match

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -242,9 +242,7 @@ class Requests:
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
-        indices = _indices(messages, stored.length)
-        begin = _length_of_stand_in(units, messages, indices, stored.not_on_tape)
-        indices = [index if index >= begin else -1 for index in indices]
+        indices = _indices(messages, stored)
         seqs = {index: message.seq for index, message in zip(indices, messages, strict=True)}
         volatile = self._volatile_text(
             stored, context, None if newest is None else seqs.get(newest)
@@ -254,37 +252,18 @@ class Requests:
         if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
         first = max(0, min(indices, default=stored.length))
-        # Messages that a client inserted among the newest shift the indices of those before.
-        moved = sum(index >= first for index in stored.not_on_tape)
         # The first one may include results that the tape has before it.
-        kept = {*stored.not_on_tape, *range(first - moved, first + 1)}
+        kept = {*stored.not_on_tape, first}
         own = _runs_of(units, kept, before=first)
         if (lost := orphan([*(unit.message for unit in own), *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
-        tail = [one for unit in own for one in unit.objects]
+        if volatile and newest is not None:
+            units = [*units]
+            units[newest] = _with_text(units[newest], volatile, api.text_type)
         whole = shown_whole(messages, context.omitted)
         cut = {at for at, m in zip(indices, messages, strict=True) if m.seq not in whole}
-        shown_index, open_calls = -1, set[str]()
-        for message, index in zip(messages, indices, strict=True):
-            if index < 0 or index in cut:
-                tail += api.render(message)
-                open_calls |= {call.id for call in message.tool_calls}
-                continue
-            resent = {result.call_id for result in units[index].message.tool_results}
-            # Calls that the client no longer resends need their results from the tape, too.
-            missing = open_calls - resent
-            results = [each for each in message.tool_results if each.call_id in missing]
-            if results:
-                tail += api.render(message.replace(content=tuple(results)))
-            if index != shown_index:
-                if shown_index < 0:
-                    tail += [one for unit in units[:begin] for one in unit.objects]
-                shown, shown_index = [*units[index].objects], index
-                if volatile and index == newest:
-                    at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
-                    shown[at] = with_text(shown[at], volatile, api.text_type)
-                tail += shown
-        tail += [one for unit in units[stored.length :] for one in unit.objects]
+        shown = zip(messages, indices, strict=True)
+        tail = [*_objects(own), *_render(api, units, shown, first=first, cut=cut)]
         return api.rewrite(body, notes, tail)
 
     def _volatile_text(self, stored: Stored, context: Context, seq: int | None) -> str:
@@ -334,38 +313,62 @@ def _prepend(begun: Message, answer: Message) -> Message:
     return begun.replace(content=content)
 
 
-def _indices(messages: Sequence[Message], length: int) -> list[int]:
-    """Return the index of each stored message in the history, whose first *length* end with them.
+def _indices(messages: Sequence[Message], stored: Stored) -> list[int]:
+    """Return the index of each stored message in the history, whose stored part ends with them.
 
     Messages before the start of the history have negative indices.
     """
+    skipped = frozenset[int]() if stored.is_in_place else stored.not_on_tape
     indices: list[int] = []
-    index = length
+    index = stored.length
     later: Message | None = None
     for message in reversed(messages):
-        index -= not (later and count_as_one(message, later))
+        if not (later and count_as_one(message, later)):
+            index = next(at for at in count(index - 1, -1) if at not in skipped)
         indices.append(index)
         later = message
     return indices[::-1]
 
 
-def _length_of_stand_in(
+def _render(
+    api: ProxiedAPI,
     units: Sequence[Unit],
-    messages: Sequence[Message],
-    indices: Sequence[int],
-    not_on_tape: Collection[int],
-) -> int:
-    """Return the number of messages that stand for the lost beginning of a history.
+    shown: Iterable[tuple[Message, int]],
+    *,
+    first: int,
+    cut: Collection[int],
+) -> Iterator[JsonObject]:
+    """Yield the *shown* messages of the tape, and all units from the *first* on that are not on it.
 
-    Such a message, a summary for example, takes the place of no single message of the tape.
+    They are the client's own, except for those before its history and the *cut* ones.
     """
-    if min(indices, default=0) >= 0:
-        return 0
-    length = next(at for at in count() if at not in not_on_tape)
-    texts = {index: message.text for index, message in zip(indices, messages, strict=True)}
-    while length and units[length - 1].message.text == texts.get(length - 1):
-        length -= 1  # only the results beside the text are lost
-    return length
+    end, open_calls = first, set[str]()
+    for message, index in shown:
+        if index < 0 or index in cut:
+            yield from _objects(units[end : max(end, index)])
+            yield from api.render(message)
+            open_calls |= {call.id for call in message.tool_calls}
+        else:
+            # Calls that the client no longer resends need their results from the tape, too.
+            missing = open_calls - {one.call_id for one in units[index].message.tool_results}
+            results = tuple(one for one in message.tool_results if one.call_id in missing)
+            if results:
+                yield from api.render(message.replace(content=results))
+            yield from _objects(units[end : index + 1])
+        end = max(end, index + 1)
+    yield from _objects(units[end:])
+
+
+def _objects(units: Iterable[Unit]) -> Iterator[JsonObject]:
+    return (one for unit in units for one in unit.objects)
+
+
+def _with_text(unit: Unit, text: str, kind: str) -> Unit:
+    """Append a text to the user message of a unit."""
+    objects = [*unit.objects]
+    at = max(i for i, one in enumerate(objects) if one.get("role") == "user")
+    objects[at] = with_text(objects[at], text, kind)
+    return unit._replace(objects=objects)
 
 
 def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[Unit]:
