@@ -1157,3 +1157,29 @@ async def test_a_call_before_a_lost_beginning_keeps_its_result(
     assert [sent.count(one) for one in own] == [1] * len(own)
     texts = [one["content"] for one in sent if isinstance(one["content"], str)]
     assert all(texts.count(one["content"]) == 1 for one in history[cut:-1])
+
+
+@pytest.mark.parametrize(
+    "own", [[user("Summary: Ana asked for piers.")], []], ids=["summary", "cut"]
+)
+async def test_an_edit_in_a_history_without_its_beginning_keeps_the_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory, own: list[dict[str, Any]]
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, CHAT, history)
+        history.append(assistant(f"Noted {number}."))
+    await observe(memory)
+
+    edited = [*own, *history[10:18], user("And pier 9, which I had forgotten?")]
+    upstream.script(Reply("At nine."))
+    response = await ask(proxy, CHAT, edited)
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    told = [*history[:18], edited[-1], assistant("At nine.")]
+    assert (await tapes(memory))["trip~1"] == [f"{one['role']}: {one['content']}" for one in told]
+    sent = upstream.received[-1].body["messages"]
+    assert "pier 1 " in sent[0]["content"]
+    assert all(one in sent for one in own)

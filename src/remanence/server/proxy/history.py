@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -43,6 +44,9 @@ Less is not enough: many conversations share a greeting and its answer.
 
 _SLIDING_TEXT: Final = 24
 """Characters of unchanged texts that are enough if the client sends its newest messages only."""
+
+_INSIDE: Final = 500
+"""Newest messages of a tape among which an edited history without its beginning may begin."""
 
 _MANY_BRANCHES: Final = 8
 """The log warns of so many branches, and whenever their number has doubled."""
@@ -235,6 +239,7 @@ class Histories:
         if not tapes:  # a client may have copied it from another conversation
             other = await self._find_known(history, _of_any(history.name))
             longest = other if other and other.length >= _OVERLAP_MESSAGES else None
+        longest = longest or await _find_inside(tapes[:_MANY_BRANCHES], history.messages)
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
@@ -400,6 +405,23 @@ def _overlap(tape: _Tape, history: _History) -> _Match | None:
             changed = [at for at, pair in enumerate(pairs, first + 1) if not is_equal(*pair)]
             last = max(changed, default=0)
             return _Match(tape, length, tape.last_seq, tape.last_id, changed=last)
+    return None
+
+
+async def _find_inside(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
+    """Match a history that lost its beginning and leaves a tape before its end, as by an edit.
+
+    Only its first message, such as a summary, may be missing among the newest of the tape.
+    """
+    keys = [key_of(message) for message in messages]
+    for tape in tapes:
+        newest = await _read_joined(tape, max(0, tape.last_seq - _INSIDE), _INSIDE)
+        stored = [key_of(message) for message in newest]
+        run = SequenceMatcher(None, stored, keys, autojunk=False).find_longest_match()
+        if run.b <= 1 and run.size >= (_OVERLAP if run.b else _OVERLAP_MESSAGES):
+            last = newest[run.a + run.size - 1]
+            lacking = _not_on_tape(newest, messages[: run.b])
+            return _Match(tape, run.b + run.size, last.seq, last.id or "", lacking)
     return None
 
 
