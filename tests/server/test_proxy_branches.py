@@ -246,6 +246,22 @@ async def test_a_client_that_changes_each_answer_is_named_in_the_log(
     assert "X-Remanence-Memory: off" in warnings[0]
 
 
+async def test_a_history_that_shares_nothing_with_its_conversation_is_logged_once(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await branch(proxy, upstream)
+    assert "shares no message" not in caplog.text
+
+    assert await ask(proxy, "Which gate?", "B42.", "And when?") == "trip~3"
+    assert await ask(proxy, "Which seat?", "14C.", "By the window?") == "trip~4"
+
+    (text,) = [text for text in caplog.messages if "shares no message" in text]
+    assert text.startswith("a request in conversation 'trip'")
+    assert "began the branch 'trip~3' without notes" in text
+    assert "have it keep and resend" in text
+
+
 @pytest.mark.parametrize("removed", [r"\*\*", r"\[\d\]", r"\*\*|\[\d\]", r"[*#`]|\[\d\]|\n"])
 async def test_a_client_that_removes_markdown_from_answers_stays_on_its_tape(
     proxy: Client, upstream: ModelServer, memory: Memory, removed: str

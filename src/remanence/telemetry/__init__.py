@@ -309,6 +309,18 @@ def proxy_detached(conversation_id: str, count: int) -> None:
     )
 
 
+def proxy_began_anew(conversation_id: str, branch_id: str) -> None:
+    """Log that a history at a proxy shares nothing with its conversation, and what to do."""
+    logger.info(
+        "a request in conversation %.80r shares no message with its tapes, and began the branch %.80r "
+        "without notes: if its client lost the history, as at a restart, have it keep and resend that; "
+        "if it is another conversation, name it with X-Remanence-Conversation; after a summary by the "
+        "client this is as it should be (this is logged once)",
+        conversation_id,
+        branch_id,
+    )
+
+
 def proxy_branches(conversation_id: str, count: int) -> None:
     """Log that a conversation at a proxy has many branches, and what to do."""
     logger.warning(

@@ -156,6 +156,7 @@ class Histories:
         self._memory = memory
         self._places: Recent[tuple[Name, str], Stored] = Recent(_MAX_PLACES)
         self._lengths: Recent[Name, int] = Recent(_MAX_NAMES)
+        self._begun_anew: Recent[Name, None] = Recent(_MAX_NAMES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -255,6 +256,9 @@ class Histories:
         if state.last_seq:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
         await self._limit_branches(history.name, tapes)
+        if tapes and history.name not in self._begun_anew:
+            self._begun_anew[history.name] = None
+            telemetry.proxy_began_anew(history.name.conversation, empty.id)
         return _Match(_Tape(empty, state, ()))
 
     async def _find_known(self, history: _History, name: Name) -> _Match | None:
