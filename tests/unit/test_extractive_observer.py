@@ -809,6 +809,21 @@ def test_a_line_ends_a_sentence_also_after_an_abbreviation() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I don`t like coffee.", "I can`t eat nuts."),
+        ("Perche` no?", "La citta` mi piace."),
+        ("Моя сім`я живе в Києві.", "Мені п`ять років."),
+    ],
+)
+def test_a_backtick_as_an_apostrophe_begins_no_code(first: str, second: str) -> None:
+    text = f"{first} {second}"
+
+    assert [text[start:end] for start, end in sentences(text)] == [first, second]
+    assert len(tuple(words(text, vocabulary_of(text), opens=True))) == len(text.split())
+
+
 def test_what_can_be_chosen_is_not_chosen_yet() -> None:
     offer = "Options:\n- Switch to ReportLab, not WeasyPrint\n- We use 14 workers"
     notes = _notes(_request(Message.user("WeasyPrint is slow."), Message.assistant(offer), ratio=9))

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 from remanence.notes.elements import replace_elements
 from remanence.notes.excerpts import both_ends
-from remanence.observers.extractive.sentences import ITEM
+from remanence.observers.extractive.sentences import CODE, ITEM
 
 _MAX_TEXT = 60_000
 _MAX_REPEATS = 40
@@ -20,7 +20,7 @@ _FENCE = re.compile(
 """A block of code or of output; its rows are read as those of a tool's result."""
 _MARKUP = re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.MULTILINE)
 _EMPHASIS = re.compile(
-    r"(`[^`\n]{1,200}+`)"
+    rf"({CODE})"
     r"|(?<![A-Za-z0-9/*])\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
     r"|(?<![A-Za-z0-9/*.)\]\\])\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
     r"|(?<!\w)__(?=[^\s_]+[^\S\n])([^_\n]{1,500}+)(?<!\s)__(?!\w)"

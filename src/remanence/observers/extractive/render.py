@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
+from remanence.observers.extractive.sentences import CODE
 
 _EDGES = re.compile(
     r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+)"
@@ -15,7 +16,7 @@ _EDGES = re.compile(
     re.DOTALL,
 )
 """Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" belong to the word."""
-_CHUNK = re.compile(r"(?:`[^`\n]{1,200}+`|\S)+")
+_CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
 """Marks of which prose has no two in a word, unlike patterns and templates: `^[a-z]*$`."""

@@ -1,6 +1,7 @@
 """Splits text into sentences and clauses, in scripts with and without spaces."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -18,6 +19,8 @@ class Span(NamedTuple):
 
 ITEM = "• "
 """Mark before each item of a list, repeated before one of an inner list."""
+CODE = r"(?<!\w)`[^`\n]{1,200}+`(?!\w)"
+"""Code between backticks; one in or behind a word is an apostrophe: "don`t", "perche`"."""
 _SPACE = rf"\s+(?:{ITEM})*+"
 _ENDS = (
     rf"(?<=[.!?…؟।۔])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
@@ -41,7 +44,7 @@ _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
 """A letter, or letters with a period behind each: "p.m."."""
 _NUMBER_BEFORE = re.compile(r"\d\.?\s?$")
 _STREET = re.compile(r"[a-zß]str\.$")
-_CODE_END = re.compile(r"[^`\n]{0,200}+`")
+_CODE_SPAN = re.compile(CODE)
 _NEXT_LETTER = re.compile(r"[^\W\d_]\.")
 _JOINTS = (
     rf"(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+{_SUBJECT}))",
@@ -90,18 +93,20 @@ def sentences(text: str) -> Iterator[Span]:
     ends, small_ends = _ends()
     if _is_small(text):
         ends = small_ends
+    code = [Span(*span.span()) for span in _CODE_SPAN.finditer(text)]
     for match in ends.finditer(text):
-        if match.end() == start or ("\n" not in match[0] and _goes_on(text, start, match)):
+        if match.end() == start or ("\n" not in match[0] and _goes_on(text, start, match, code)):
             continue
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, len(text))
 
 
-def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
+def _goes_on(text: str, start: int, end: re.Match[str], code: Sequence[Span]) -> bool:
     """Return whether a sentence goes on: in code, or behind an abbreviation, an ordinal or "no."."""
     stop, after = end.start() + 1, end.end()
-    if text.count("`", start, stop) % 2 and _CODE_END.match(text, after):
+    before_stop = bisect_left(code, (stop,))
+    if before_stop and code[before_stop - 1].end > stop:
         return True
     before = _WORD_BEFORE.search(text, max(start, stop - _MAX_ABBREVIATION), stop)
     if before is None:
