@@ -393,6 +393,14 @@ def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
     assert value in _whole(Message.user(said))
 
 
+@pytest.mark.parametrize("value", ["~$900", "<$50", "{id=3}"])
+def test_a_value_is_the_same_word_before_a_comma(value: str) -> None:
+    vocabulary = vocabulary_of("the rent is")
+    for mark in ",;:":
+        *_, word, _ = words(f"The rent is {value}{mark} now", vocabulary, opens=True)
+        assert word.key == value
+
+
 @given(
     st.from_regex(
         r"[#@&§%°$€£<>=+/^]{0,2}[A-Za-z]{1,3}[0-9]{1,4}[#&§%°$€£<>=+/^-]{0,2}", fullmatch=True

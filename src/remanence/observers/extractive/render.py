@@ -19,7 +19,7 @@ _EDGES = re.compile(
 _CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
-"""Marks of which prose has no two in a word, unlike patterns and templates: `^[a-z]*$`."""
+"""Marks of which prose seldom has two in a word, unlike patterns and templates: `^[a-z]*$`."""
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
@@ -208,7 +208,7 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
         return Word(chunk.rstrip(".!?…;:"), MARK)
     if len(_CODE_SIGNS.intersection(chunk)) > 1 and any(map(str.isalnum, chunk)):
         code = chunk.rstrip(".!?…")
-        return Word(code, code.lower())
+        return Word(code, code.rstrip(",;:").lower())
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()
