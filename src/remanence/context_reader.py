@@ -118,10 +118,12 @@ class ContextReader:
             request = await self._with_facts(request, snapshot, query)
             request = await self._with_quotes(request, snapshot, query)
             context = await self.render(snapshot, request)
-            if any(gap.reason in _LEFT_OUT for gap in context.omitted):
+            while any(gap.reason in _LEFT_OUT for gap in context.omitted):
                 noted = await self._activate(snapshot, request, overfull=True)
-                if noted is not snapshot:
-                    context = await self.render(noted, request)
+                if noted is snapshot:
+                    break
+                snapshot = noted
+                context = await self.render(snapshot, request)
         runtime.shown[self.ref] = Shown(
             shown_whole(context.messages, context.omitted), context.stats.last_seq
         )

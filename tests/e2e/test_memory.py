@@ -71,6 +71,26 @@ async def test_ready_notes_are_shown_before_a_small_context_leaves_messages_out(
             check_coverage(context, await chat.state(), (await chat.snapshot()).segments)
 
 
+async def test_all_ready_notes_are_shown_if_less_fits_than_should_stay_raw() -> None:
+    policy = SMALL.replace(max_context_tokens=3_000, reflect_tokens=(500, 700), observe_tokens=200)
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=policy.replace(tail_keep_tokens=1_300),
+        clock=FixedClock(),
+        observer=ScriptedObserver(),
+        reflector=ScriptedReflector(),
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(20):
+            await chat.append(*turn(number))
+            await chat.flush()
+        context = await chat.context(system="You help. " * 500)
+        state = await chat.state()
+
+    assert context.omitted
+    assert state.active_seq == state.observed_seq
+
+
 @pytest.mark.req("LS-10")
 async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:

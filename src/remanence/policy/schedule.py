@@ -209,9 +209,9 @@ def activation(
 
     An activation is due when the tail is over budget or *overfull*, too large for its context, when
     the prompt cache is cold (as after *model_changed*), or with `when_observed` as soon as there is
-    anything to activate. It leaves `tail_keep_tokens` and `keep_last` raw, but moves by at least one segment if the tail is over
-    budget. If no segment is ready, the current `active_seq` is returned while a tail over budget can
-    shed messages that notes already cover.
+    anything to activate. It leaves `tail_keep_tokens` and `keep_last` raw, but moves by at least one
+    segment if the tail is over budget or overfull. If no segment is ready, the current `active_seq`
+    is returned while such a tail can shed messages that notes already cover.
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
