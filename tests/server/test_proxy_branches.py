@@ -13,6 +13,7 @@ from tests.wire.servers import Fail, ModelServer
 
 from remanence import Conversation, Memory, Message, Settings
 from remanence.server.app import create_app
+from remanence.server.proxy.branches import MAX_BRANCHES
 from remanence.server.proxy.naming import name_of
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock
@@ -225,6 +226,17 @@ async def test_branches_that_nobody_continued_are_deleted_when_others_begin(
         assert await texts_of(memory, "trip~3") == ["A number?", "Four."]
         assert await ask(proxy, "A number?", "Two.", "Why?") == "trip~4"
         assert await texts_of(memory, "trip~4") == ["A number?", "Two.", "Why?", "Five."]
+
+
+async def test_a_branch_after_the_last_number_takes_that_of_a_deleted_one(
+    proxy: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    await branch(proxy, upstream)
+    await tape(memory, f"trip~{MAX_BRANCHES - 1}").append(Message.user("The last one."))
+    upstream.script(Reply("It is odd."))
+
+    assert await ask(proxy, "A number?", "Three.", "Why?") == "trip~2"
+    assert await texts_of(memory, "trip~2") == ["A number?", "Three.", "Why?", "It is odd."]
 
 
 async def test_a_client_that_changes_each_answer_is_named_in_the_log(

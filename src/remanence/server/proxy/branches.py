@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain
 from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
@@ -33,7 +33,8 @@ class Branches(NamedTuple):
 async def read_branches(memory: Memory, name: Name) -> Branches:
     """Return the tapes of a conversation, skipping ids of branches that belong to another user.
 
-    Numbers may be missing, as tapes are deleted; the new tape comes after all existing ones.
+    Numbers may be missing, as tapes are deleted. The new tape comes after all existing ones, or
+    takes a missing number if there is none after them.
 
     Raises:
         WrongUser: the conversation itself belongs to another user.
@@ -48,10 +49,11 @@ async def read_branches(memory: Memory, name: Name) -> Branches:
         states[0] = first
         ours.insert(0, 0)
     behind = ours[-1] + 1 if first.last_seq else 0
-    free = next(number for number in count(behind) if number not in states)
+    numbers = chain(range(behind, MAX_BRANCHES), range(MAX_BRANCHES))
+    free = next((number for number in numbers if number not in states), None)
     return Branches(
         [Branch(conversation(number), states[number]) for number in ours],
-        conversation(free) if free < MAX_BRANCHES else None,
+        None if free is None else conversation(free),
     )
 
 
