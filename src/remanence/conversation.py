@@ -646,17 +646,20 @@ class Conversation:
         self._runtime.texts_changed()
         return forked
 
-    async def delete(self) -> Receipt | None:
+    async def delete(self, *, scrub: bool = True) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, and discard work in progress.
 
-        When this returns, no byte of the text is left in the database's files. Model calls stay in
-        the ledger under their user, without the conversation's name. Returns a receipt, or None if
-        the conversation does not exist.
+        When this returns, no byte of the text is left in the database's files. For that, a SQLite
+        file is rewritten, which blocks writers for a second per 100 MB; without *scrub* it is not,
+        until the next erasure or the next start of a memory. Model calls stay in the ledger under
+        their user, without the conversation's name. Returns a receipt, or None if the conversation
+        does not exist.
 
         Raises:
             StoreUnavailable: another process kept a file in use, which still has the text: call again.
         """
-        return await delete_conversation(self._runtime, self.ref, await self.owner())
+        owner = await self.owner()
+        return await delete_conversation(self._runtime, self.ref, owner, scrub=scrub)
 
     def _in_timezone(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages with times in the handle's time zone, if it has one."""

@@ -169,7 +169,7 @@ async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: Bloc
 
 
 async def delete_conversation(
-    runtime: Runtime, ref: ConversationRef, owner: Owner | None
+    runtime: Runtime, ref: ConversationRef, owner: Owner | None, *, scrub: bool
 ) -> Receipt | None:
     """Erase a conversation with its notes, facts and blocks; None if it does not exist."""
     runtime.segment_writer.live_prompts.pop(ref, None)
@@ -185,7 +185,8 @@ async def delete_conversation(
     blocks = runtime.blocks(ref.tenant)
     if blocks is not None and await blocks.delete(ref.id) and erasure.receipt.erased:
         erasure.add(files=[ref.id])
-    await runtime.store.scrub(if_due=not erasure.receipt.erased)
+    if scrub:
+        await runtime.store.scrub(if_due=not erasure.receipt.erased)
     receipt = erasure.finish()
     if not receipt.erased:
         return None

@@ -657,6 +657,22 @@ async def test_a_call_and_its_result_stay_paired_when_one_is_forgotten(path: Pat
         assert traces(path) == []
 
 
+async def test_a_file_that_a_deletion_did_not_rewrite_is_clean_after_the_next_one(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        for name in ("first", "second"):
+            await memory.conversation(name).append(Message.user(SECRET))
+        receipt = await memory.conversation("first").delete(scrub=False)
+        problems = await memory.check()
+        await memory.conversation("second").delete()
+
+        assert receipt is not None
+        assert [problem.what[:26] for problem in problems] == ["the file was not rewritten"]
+        assert traces(path) == []
+        assert await memory.check() == ()
+
+
 async def test_blocks_are_rewritten_and_daily_notes_of_people_are_named(
     path: Path, tmp_path: Path
 ) -> None:

@@ -224,6 +224,8 @@ async def test_branches_that_nobody_continued_are_deleted_when_others_begin(
         states = await memory.conversations()
         assert [state.ref.id for state in states] == ["trip", "trip~2", "trip~3", "trip~7"]
         assert await texts_of(memory, "trip~3") == ["A number?", "Four."]
+        problems = [problem.what for problem in await memory.check()]
+        assert any("file was not rewritten" in what for what in problems)  # a request waited
         assert await ask(proxy, "A number?", "Two.", "Why?") == "trip~4"
         assert await texts_of(memory, "trip~4") == ["A number?", "Two.", "Why?", "Five."]
 

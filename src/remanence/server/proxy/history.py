@@ -297,7 +297,7 @@ class Histories:
         ]
         for tape in stale[-_DELETED_AT_ONCE:]:
             with suppress(StoreError):
-                await tape.conversation.delete()
+                await tape.conversation.delete(scrub=False)  # a request waits
 
 
 def _of_any(name: Name) -> Name:

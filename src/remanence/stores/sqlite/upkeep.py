@@ -55,7 +55,7 @@ def plan_scrub(connection: sql_connection.Connection) -> None:
 def scrub(connection: Connection, *, if_due: bool = False) -> None:
     """Remove every byte of erased rows from the files; call it outside of a transaction.
 
-    With *if_due*, only if an erasure was interrupted or an earlier call found the files in use.
+    With *if_due*, only if there was none after the last erasure, or one found the files in use.
 
     `secure_delete` overwrites a deleted row with zeros, but not copies in unused parts of other pages
     (from balancing a table), words in the full-text indexes, or earlier pages in the write-ahead log.
