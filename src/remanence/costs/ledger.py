@@ -20,8 +20,8 @@ _MAX_WAIT_SECONDS: Final = 5.0
 class Ledger:
     """Queues calls, and writes them in the background, in order.
 
-    Calls that the store refuses are logged and counted as lost; they are missing from totals, but not
-    those written beside them.
+    Calls that the store refuses are logged, counted as lost, and missing from totals; those queued
+    with them are written.
     """
 
     def __init__(self, store: UsageLog) -> None:
@@ -105,11 +105,11 @@ class Ledger:
             lost = sum(map(len, batches))
             telemetry.usage_lost(lost, "the store did not answer before closing")
             raise
-        except Exception as error:  # noqa: BLE001 - of a price list; the next calls shall be written
+        except Exception as error:  # noqa: BLE001 - the price list may be unreadable
             telemetry.usage_lost(len(usages), f"{type(error).__name__}: {error}")
 
     async def _write_batch(self, usages: Sequence[Usage]) -> Sequence[Sequence[Usage]]:
-        """Write calls; return their halves if the store refuses them, as it may be for one alone."""
+        """Write calls; return halves to try alone if the store refuses them, maybe for a single one."""
         try:
             await self._store.record_usage(usages)
         except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same

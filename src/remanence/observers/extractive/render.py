@@ -15,7 +15,7 @@ _EDGES = re.compile(
     r"(.*(?:[\w%€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
-"""Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" belong to the word."""
+"""Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" are part of it."""
 _CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")

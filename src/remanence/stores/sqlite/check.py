@@ -46,7 +46,7 @@ def _bytes(connection: Connection) -> Iterator[Problem]:
         yield Problem(
             conversation=None,
             level="warning",
-            what="the file was not rewritten after an erasure, so it may still have bytes of erased rows",
+            what="the file was not rewritten after an erasure: it may still have bytes of erased rows",
             remedy="open the memory for writing while no other process reads from the file",
         )
 
