@@ -56,6 +56,18 @@ def test_words_without_a_value_give_a_statement_no_other(said: str, reply: str, 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ("Meeting at 5: room Alpha.", "Meeting at 6: room Alpha."),
+        ("Appointment 10 June: dentist.", "Appointment 12 June: dentist."),
+        ("Zahnarzt am 10. Juni: 9 Uhr.", "Zahnarzt am 12. Juni: 9 Uhr."),
+    ],
+)
+def test_another_time_before_a_colon_revises_the_statement(said: str, words: str) -> None:
+    assert score_of_revision(said, "Noted.", words) > 0
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
         ("Picture 1: my dog at the lake.", "Picture 4: my dog in the garden."),
         ("Tag 1: 5 km gelaufen.", "Tag 2: 6 km gelaufen."),
         ("第1天：我跑了5公里", "第2天：我跑了6公里"),

@@ -36,7 +36,8 @@ those of a word that both texts have, so that it is more than an article."""
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
 
-_HEAD = re.compile(r"([^:：\n]{1,40})[:：](?!\d)")
+_HEAD = re.compile(r"([^\s:：]{1,30}(?: [^\s:：]{1,30})?)[:：](?!\d)")
+"""One or two words before a colon, as before an item; more may say a time: "Lunch on 3 May: …"."""
 _ORDINAL = re.compile(r"\d+|\b\w\b")
 """What tells one item of a list from another in the words before its colon."""
 
