@@ -285,13 +285,13 @@ class Histories:
         count = len(tapes)
         if count >= _MANY_BRANCHES and count.bit_count() == 1:
             telemetry.proxy_branches(name.conversation, count)
-        keep = Keep(days=self._memory.settings.branches_keep_days)
-        cutoff = keep.cutoff(self._memory.clock.now())
+        if (days := self._memory.settings.branches_keep_days) is None:
+            return
+        cutoff = Keep(days=days).cutoff(self._memory.clock.now())
         stale = [
             tape
             for tape in tapes
-            if keep
-            and tape.state.user == name.user
+            if tape.state.user == name.user
             and tape.state.ref.id != name.conversation
             and (tape.state.last_message_at or cutoff) < cutoff
         ]
