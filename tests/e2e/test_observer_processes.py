@@ -4,8 +4,10 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -172,6 +174,29 @@ async def test_after_a_request_that_took_too_long_the_processes_get_a_share_of_a
 
     assert request.cancelled()
     assert policy == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has it")
+async def test_a_request_that_begins_when_another_is_cancelled_is_computed() -> None:
+    pool = ProcessPool(1, counter="gpt-5")
+    slots, gate = ThreadPoolExecutor(1), threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(slots)
+    async with asyncio.timeout(300):
+        slots.submit(gate.wait)  # requests wait for this before they are submitted
+        first, second = (
+            asyncio.create_task(pool(scheduling, observe_request(Message.user("hello"))))
+            for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        gate.set()
+        policy: object = await second
+    pool.close()
+
+    assert first.cancelled()
+    assert policy is not None
 
 
 async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(

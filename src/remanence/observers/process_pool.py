@@ -51,8 +51,8 @@ class ProcessPool:
         except asyncio.CancelledError:
             if executor is self._executor and self._yields:
                 self._yields = False
+                # The other one ends with its last request, which may yet have to be submitted.
                 self._executor = _start(self._processes, yields=False)
-                executor.shutdown(wait=False)  # other requests in it are finished
             raise
         async with self._retries:
             alone = _start(1, yields=self._yields)
