@@ -1183,3 +1183,30 @@ async def test_an_edit_in_a_history_without_its_beginning_keeps_the_notes(
     sent = upstream.received[-1].body["messages"]
     assert "pier 1 " in sent[0]["content"]
     assert all(one in sent for one in own)
+
+
+async def test_a_summary_stands_before_the_excerpt_of_the_message_that_followed_it(
+    upstream: ModelServer,
+) -> None:
+    policy = SMALL.replace(tail_tokens=2_800)
+    texts = ["Is there a boat?", "Which one?", LONG.format(7) * 300]
+    texts += [f"Does it leave at {hour}?" for hour in range(8, 12)]
+    history: list[dict[str, Any]] = []
+    async with (
+        Memory.open("sqlite:///:memory:", policy=policy) as memory,
+        served(create_app(memory, openai_url=upstream.url)) as proxy,
+    ):
+        for number, text in enumerate(texts):
+            history.append(user(text))
+            upstream.script(Reply(f"Noted {number} about the boat."))
+            await ask(proxy, CHAT, history)
+            history.append(assistant(f"Noted {number} about the boat."))
+        upstream.script(Reply("At ten."))
+        summary, rest = user("Summary: Ana asked for a boat."), [*history[4:], user("And back?")]
+        await ask(proxy, CHAT, [summary, *rest])
+
+    sent = upstream.received[-1].body["messages"]
+    at = sent.index(summary)
+    assert sent[:at] == history[:4]
+    assert sent[at + 1]["content"].startswith(LONG.format(7))
+    assert sent[at + 2 :] == rest[1:]
