@@ -19,7 +19,15 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg_pool import ConnectionPool
-from tests.postgres import WAIT_SECONDS, new_database, until, url_of
+from tests.postgres import (
+    WAIT_SECONDS,
+    crash,
+    new_database,
+    restart,
+    running_server,
+    until,
+    url_of,
+)
 
 from remanence import Memory, Message, Settings
 from remanence.errors import InvalidMessage, StoreUnavailable
@@ -152,6 +160,30 @@ async def test_a_role_that_may_not_enter_or_create_tables_learns_of_its_rights(
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO PUBLIC").format(name))
     execute(database, f"ALTER ROLE {guest} NOLOGIN")
     await expect(url, doctor, "let the role log in: ALTER ROLE ... LOGIN")
+
+
+@pytest.mark.postgres
+async def test_a_replica_is_named_and_reads(doctor: Doctor) -> None:
+    with running_server(own=True) as server:
+        async with Memory.open(server, settings=Settings(workers=0)) as memory:
+            chat = memory.conversation("a")
+            await chat.append(Message.user("Hello."))
+            with psycopg.connect(server) as connection:
+                row = connection.execute("SELECT current_setting('data_directory')").fetchone()
+            assert row is not None
+            Path(*row, "standby.signal").touch()
+            await asyncio.to_thread(crash, server, kill=False)
+            await asyncio.to_thread(restart, server)
+            with pytest.raises(StoreUnavailable, match="name the primary") as caught:
+                await chat.append(Message.user("Hello again."))
+            (reason,) = await memory.unready()
+            read = [message.text for message in await chat.messages()]
+            shown = await asyncio.to_thread(doctor, server)
+
+    assert caught.value.public == "the database is read-only: try again later"
+    assert reason.code == "store"
+    assert read == ["Hello."]
+    assert "the server is a replica: name the primary" in shown
 
 
 @pytest.mark.postgres

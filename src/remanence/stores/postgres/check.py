@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 from psycopg import errors
 
-from remanence.stores.postgres.errors import find_remedy, reason
+from remanence.stores.postgres.errors import find_remedy, is_replica, reason
 from remanence.types import Problem
 
 _WRITE = """
@@ -21,9 +21,6 @@ SELECT key, 1, '', 'user', 'message', text, '', 0, 0 FROM probe, content
 """Large enough to make the tables' files grow."""
 
 
-_MEANT_FOR_READERS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)
-
-
 def write_problems(connection: psycopg.Connection) -> Iterator[Problem]:
     """Yield the reason why a conversation cannot be written, if there is one."""
     connection.read_only = False
@@ -31,9 +28,10 @@ def write_problems(connection: psycopg.Connection) -> Iterator[Problem]:
         with connection.transaction(force_rollback=True):
             connection.execute(_WRITE)
     except psycopg.Error as error:
+        for_readers = isinstance(error, errors.InsufficientPrivilege) or is_replica(error)
         yield Problem(
             conversation=None,
-            level="warning" if isinstance(error, _MEANT_FOR_READERS) else "error",
+            level="warning" if for_readers else "error",
             what=f"nothing can be written: {reason(error)}",
             remedy=find_remedy(error) or "see the log of the server",
         )

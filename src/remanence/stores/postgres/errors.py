@@ -51,8 +51,17 @@ def is_connection_limit(error: psycopg.Error) -> bool:
     return find_remedy(error) == _FEWER_CONNECTIONS
 
 
+def is_replica(error: psycopg.Error) -> bool:
+    """Return whether the server refused to write because it is a replica."""
+    if isinstance(error, errors.FeatureNotSupported):  # a transaction that asks to write
+        return "during recovery" in str(error)
+    return isinstance(error, errors.ReadOnlySqlTransaction)
+
+
 def find_remedy(error: psycopg.Error) -> str | None:
     """Return the remedy for an error, if one is known."""
+    if is_replica(error):
+        return "the server is a replica: name the primary"
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         for words, remedy in _REFUSED:
             if words in str(error):
@@ -87,6 +96,7 @@ _PUBLIC_REASONS = (
     (("the database system is",), "the database is starting or shutting down"),
     (("too many", "remaining connection slots", "no connection was"), "the database is busy"),
     (("closed the connection", "terminating connection"), "the database closed the connection"),
+    (("during recovery", "read-only transaction"), "the database is read-only"),
     (("No space left",), "the database has no space left, and nothing was written"),
 )
 
@@ -103,7 +113,6 @@ _REMEDIES: dict[type, str] = {
     ),
     errors.TooManyConnections: _FEWER_CONNECTIONS,
     errors.DiskFull: "nothing was written: free space on the server and try again",
-    errors.ReadOnlySqlTransaction: "the server is a replica: name the primary",
     errors.QueryCanceled: _OVERLOADED,
     errors.LockNotAvailable: _OVERLOADED,
     errors.InvalidSqlStatementName: _NO_POOLER,
