@@ -171,7 +171,7 @@ async def test_a_replica_is_named_and_reads(doctor: Doctor) -> None:
             with psycopg.connect(server) as connection:
                 row = connection.execute("SELECT current_setting('data_directory')").fetchone()
             assert row is not None
-            Path(*row, "standby.signal").touch()
+            await asyncio.to_thread(Path(*row, "standby.signal").touch)
             await asyncio.to_thread(crash, server, kill=False)
             await asyncio.to_thread(restart, server)
             with pytest.raises(StoreUnavailable, match="name the primary") as caught:
@@ -188,7 +188,7 @@ async def test_a_replica_is_named_and_reads(doctor: Doctor) -> None:
 
 @pytest.mark.postgres
 async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
-    migrated: str, guest: str, doctor: Doctor
+    migrated: str, guest: str, doctor: Doctor, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = url_of(migrated, user=guest)
     await expect(url, doctor, RIGHTS)
@@ -212,6 +212,23 @@ async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
         problems = await memory.check()
 
     assert problems == ()
+    assert caplog.text.count("the role may not vacuum the tables") == 1
+
+
+@pytest.mark.postgres
+async def test_a_role_that_may_maintain_the_tables_vacuums_them(
+    migrated: str, guest: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute(migrated, f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {guest}")
+    execute(migrated, f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {guest}")
+    with psycopg.connect(migrated) as connection:
+        if connection.info.server_version < 170_000:
+            pytest.skip("PostgreSQL 17 has the right to maintain tables")
+    async with Memory.open(url_of(migrated, user=guest)) as memory:
+        await memory.conversation("a").append(Message.user("Hello."))
+        await memory.conversation("a").delete()
+
+    assert "vacuum" not in caplog.text
 
 
 @pytest.mark.postgres
