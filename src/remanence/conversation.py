@@ -554,7 +554,8 @@ class Conversation:
 
         A message leaves a tombstone on the tape, with role, time and a salted hash. Notes that
         covered it are remade from the other messages: at once by the embedded observer, and later by
-        the configured one. When this returns, no byte of the text is left in the database's files.
+        the configured one. When this returns, no byte of the text is left in the files of a SQLite
+        database.
 
         Args:
             message_ids: the messages to forget.
@@ -649,11 +650,11 @@ class Conversation:
     async def delete(self, *, scrub: bool = True) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, and discard work in progress.
 
-        When this returns, no byte of the text is left in the database's files. For that, a SQLite
-        file is rewritten, which blocks writers for a second per 100 MB; without *scrub* it is not,
-        until the next erasure or the next start of a memory. Model calls stay in the ledger under
-        their user, without the conversation's name. Returns a receipt, or None if the conversation
-        does not exist.
+        When this returns, no byte of the text is left in the files of a SQLite database. For that,
+        the file is rewritten, which blocks writers for a second per 100 MB; without *scrub* it is
+        not, until the next erasure or the next start of a memory. Model calls stay in the ledger
+        under their user, without the conversation's name. Returns a receipt, or None if the
+        conversation does not exist.
 
         Raises:
             StoreUnavailable: another process kept a file in use, which still has the text: call again.

@@ -403,8 +403,8 @@ class Memory:
     async def forget_user(self, user: str, *, tenant: str = "default") -> Receipt:
         """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger.
 
-        When it returns, no byte of them is left in the database's files. If the user had no
-        conversation, fact or file, the receipt is empty with `erased=False`; the name is erased
+        When it returns, no byte of them is left in the files of a SQLite database. If the user had
+        no conversation, fact or file, the receipt is empty with `erased=False`; the name is erased
         from the ledger and events all the same.
 
         Raises:

@@ -181,7 +181,7 @@ class Facts:
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
         """Erase a fact and the earlier ones that it superseded; False if there is none.
 
-        When it returns, no byte of them is left in the database's files.
+        When it returns, no byte of them is left in the files of a SQLite database.
 
         Raises:
             StoreUnavailable: another process reads the files, which still have the text: call again.
