@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from remanence.errors import InvalidArgument, InvalidMessage
 
+_HOST_NAME: Final = re.compile(r"[^\s:/?#@*\[\]]+|\[[0-9A-Fa-f:.]+\]")  # or an IPv6 address
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+")
 _JOINERS: Final = {0x200C: None, 0x200D: None}
 """Characters that join letters or keep them apart, as words of Persian and Hindi need."""
@@ -90,6 +91,15 @@ def require_origins(**values: Collection[str]) -> None:
             if not _ORIGIN.fullmatch(text):
                 remedy = "use scheme://host or scheme://host:port in lower case, without a path"
                 raise _impossible(name, text, f"{remedy}, such as https://app.example.com")
+
+
+def require_host_names(**values: Collection[str]) -> None:
+    """Raise `InvalidArgument` for the first string that is not a bare host name."""
+    for name, value in values.items():
+        for text in value:
+            if not _HOST_NAME.fullmatch(text):
+                remedy = "use a host name without scheme, port and path, such as memory.example.com"
+                raise _impossible(name, text, remedy)
 
 
 def require_count(*, optional: bool = False, **values: object) -> None:

@@ -82,6 +82,17 @@ def test_what_no_browser_sends_as_an_origin_is_refused(origin: str, cli: Cli) ->
     assert not Path("new.db").exists()
 
 
+@pytest.mark.parametrize(
+    "host", ["https://a.example.com", "a.example.com:443", "a.example.com/", "*", "", "[::1]:80"]
+)
+def test_what_is_no_host_name_is_refused(host: str, cli: Cli) -> None:
+    run = cli("serve", "--allowed-host", host, "--db", "sqlite:///new.db")
+
+    assert run.returncode == 1
+    assert f"allowed_host='{host}' is impossible: use a host name without scheme" in run.stderr
+    assert not Path("new.db").exists()
+
+
 async def test_requests_beyond_the_rate_are_refused_with_the_time_to_wait(memory: Memory) -> None:
     async with served(create_app(memory, requests_per_minute=2)) as client:
         answers = [await client.get("/v1/conversations") for _ in range(3)]
