@@ -21,6 +21,33 @@ SELECT key, 1, '', 'user', 'message', text, '', 0, 0 FROM probe, content
 """Large enough to make the tables' files grow."""
 
 
+_OWNS = """
+SELECT pg_has_role(c.relowner, 'USAGE') OR pg_has_role(d.datdba, 'USAGE')
+FROM pg_class c, pg_database d WHERE c.oid = 'messages'::regclass AND d.datname = current_database()
+"""
+_MAINTAINS = "SELECT has_table_privilege('messages', 'MAINTAIN')"
+_MAINTAIN_SINCE = 170_000
+
+VACUUM_REMEDY = (
+    "grant it the role that owns the tables, or from PostgreSQL 17 on MAINTAIN on all tables"
+)
+"""For a role whose erasures leave their text to autovacuum."""
+
+
+def vacuum_problems(connection: psycopg.Connection) -> Iterator[Problem]:
+    """Yield a problem if the role may not vacuum the tables, so that erased text stays in them."""
+    queries = [_OWNS]
+    if connection.info.server_version >= _MAINTAIN_SINCE:
+        queries.append(_MAINTAINS)
+    if not any(connection.execute(query).fetchone() == (True,) for query in queries):
+        yield Problem(
+            conversation=None,
+            level="info",
+            what="text that this role erases stays in the tables' files until autovacuum gets to them",
+            remedy=VACUUM_REMEDY,
+        )
+
+
 def write_problems(connection: psycopg.Connection) -> Iterator[Problem]:
     """Yield the reason why a conversation cannot be written, if there is one."""
     connection.read_only = False

@@ -18,7 +18,7 @@ from remanence.clock import Clock, SystemClock
 from remanence.errors import Closed, StoreUnavailable
 from remanence.process import OwnProcess
 from remanence.stores.postgres import pgvector
-from remanence.stores.postgres.check import write_problems
+from remanence.stores.postgres.check import VACUUM_REMEDY, vacuum_problems, write_problems
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, reason, translate_error
 from remanence.stores.postgres.pool import Unreachable
@@ -49,7 +49,7 @@ ANALYZE replaces the planner's statistics, which quote values of erased rows.
 
 _NOT_VACUUMED = (
     "%s: the role may not vacuum the tables, so erased text stays in their files and statistics until "
-    "autovacuum gets to them: grant it the role that owns them, or from PostgreSQL 17 on MAINTAIN"
+    "autovacuum gets to them: %s"
 )
 
 _KEY_LOCK = 1919249762
@@ -197,7 +197,7 @@ class PostgresStore(SQLStore):
 
     def _write_problems(self) -> tuple[Problem, ...]:
         with self._connection() as connection:
-            return tuple(write_problems(connection))
+            return (*write_problems(connection), *vacuum_problems(connection))
 
     def _vacuum(self) -> None:
         severities: set[str | None] = set()
@@ -215,7 +215,7 @@ class PostgresStore(SQLStore):
                 if not connection.closed:
                     connection.autocommit = False
         if "WARNING" in severities:  # the server skips a table that the role may not vacuum
-            logger.warning(_NOT_VACUUMED, self._name)
+            logger.warning(_NOT_VACUUMED, self._name, VACUUM_REMEDY)
 
     def _index(self, connection: SQLConnection, conversation: int, *, unindexed: int) -> None:  # noqa: ARG002 - all of them
         while search.index_some(connection, conversation):
