@@ -61,6 +61,21 @@ class ScriptedFacts:
         return answer
 
 
+class SimultaneousFacts(ScriptedFacts):
+    """An extractor that answers no request before there are three, so that all save at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all_there = asyncio.Event()
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        self.requests.append(request)
+        if len(self.requests) == 3:
+            self._all_there.set()
+        await self._all_there.wait()
+        return (FactDraft(summary=request.conversation.id),)
+
+
 async def tell(memory: Memory, name: str, *texts: str, user: str | None = "ana") -> None:
     """A conversation in which the user says some things, and which ends."""
     chat = memory.conversation(name, user=user)
@@ -945,3 +960,18 @@ async def test_a_fact_says_by_which_version_and_weights_of_the_extractor_it_was_
         (fact,) = await memory.facts.list(user="ana")
 
     assert re.fullmatch(rf"extractive/\d+-{checksum()}", fact.made_by)
+
+
+async def test_conversations_of_a_user_that_end_at_once_pay_for_one_extraction_each() -> None:
+    extractor, summaries = SimultaneousFacts(), {"Plays chess.", "Keeps bees.", "Speaks Danish."}
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        chats = [memory.conversation(summary, user="ana") for summary in summaries]
+        for chat in chats:
+            await chat.append(Message.user(TOLD[2]))
+        async with asyncio.timeout(20), asyncio.TaskGroup() as ends:
+            for chat in chats:
+                ends.create_task(chat.end())
+        facts = await memory.facts.list(user="ana")
+
+    assert len(extractor.requests) == 3
+    assert {fact.summary for fact in facts} == summaries

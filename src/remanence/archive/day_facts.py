@@ -8,11 +8,10 @@ from datetime import time
 
 from remanence.archive.daily_notes import DayNotes
 from remanence.errors import StoreError
-from remanence.facts.extraction import Extraction
+from remanence.facts.extraction import TRIES, Extraction
 from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
 
-TRIES = 5
 _TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
 
 
@@ -33,15 +32,16 @@ class DayFacts:
             return 0
         source = ConversationRef(owner.tenant, f"daily notes {day.day.isoformat()} {day.source}")
         messages = tuple(self._message(note) for note in day.notes)
-        store = self.extraction.store
+        store, drafts = self.extraction.store, None
         for _ in range(TRIES):
             history = await store.facts(owner, history=True)
             if any(fact.conversation == source.id for fact in history):
                 return 0
-            changes = await self.extraction.changes(
-                owner, source, messages=messages, notes=day.notes
-            )
-            saved = await store.save_facts(changes)
+            if drafts is None:
+                drafts = await self.extraction.draft(
+                    owner, source, messages=messages, notes=day.notes
+                )
+            saved = await store.save_facts(await self.extraction.merge(drafts, owner, source))
             if saved is not None:
                 self.changed()
                 return len(saved)

@@ -17,7 +17,7 @@ from remanence.arguments import (
 )
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
-from remanence.facts.extraction import KNOWN_FACTS
+from remanence.facts.extraction import KNOWN_FACTS, TRIES
 from remanence.facts.merge import merge_facts, needs_past, with_superseded
 from remanence.facts.tags import SAVED
 from remanence.notes.redact import redact
@@ -26,7 +26,6 @@ from remanence.recent import Recent
 from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner, Receipt
 from remanence.wire.message_rules import storable
 
-TRIES = 5
 MAX_SUMMARY_CHARACTERS = 4_000
 MAX_TURN = 200
 """Newest messages that are searched for the beginning of the turn in progress."""

@@ -31,6 +31,9 @@ KNOWN_FACTS = 2_000
 MESSAGES_BEFORE = 8
 """Messages before those of an extraction, of which one may ask what they answer."""
 
+TRIES = 20
+"""Attempts to save facts while others save facts of the same owner; each fails only if another wins."""
+
 EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
@@ -61,11 +64,11 @@ class Extraction:
         """Extract and commit the facts of the next messages of a conversation.
 
         The extractor sees of them what *visible* returns. Returns False if another worker committed
-        first.
+        facts of them first. Facts of other conversations that were saved meanwhile cost no second call.
         """
         state, after = snapshot.state, snapshot.state.facts_seq
         last_seq = messages[-1].seq
-        changes = FactChanges()
+        drafts: Sequence[FactDraft] = ()
         owner = state.owner
         start = max(0, after - MESSAGES_BEFORE)
         before = await self.store.messages(state.ref, after=start, limit=after - start)
@@ -78,7 +81,7 @@ class Extraction:
                 for note in segment.notes
                 if after < note.last_seq <= last_seq
             ]
-            changes = await self.changes(
+            drafts = await self.draft(
                 owner,
                 state.ref,
                 messages=new,
@@ -86,12 +89,20 @@ class Extraction:
                 before=tuple(message for message in seen if message.seq <= after),
                 spoken=True,
             )
-        committed = await self.store.commit_facts(
-            state, changes, facts_seq=last_seq, at=self.clock.now()
-        )
-        if committed is not None:
-            telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
-        return committed is not None
+        for _ in range(TRIES):
+            changes = FactChanges()
+            if owner is not None and drafts:
+                changes = await self.merge(drafts, owner, state.ref)
+            committed = await self.store.commit_facts(
+                state, changes, facts_seq=last_seq, at=self.clock.now()
+            )
+            if committed is not None:
+                telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
+                return True
+            current = await self.store.state(state.ref)
+            if current is None or current.facts_seq != after:
+                break
+        return False
 
     async def leave_out(self, state: MemoryState, stretch: FailedStretch) -> bool:
         """Go on behind messages that were given up; false if another worker committed first.
@@ -109,7 +120,7 @@ class Extraction:
             await self.store.record_failure(committed, failure)
         return True
 
-    async def changes(
+    async def draft(
         self,
         owner: Owner,
         source: ConversationRef,
@@ -118,8 +129,8 @@ class Extraction:
         notes: Sequence[Note],
         before: Sequence[Message] = (),
         spoken: bool = False,
-    ) -> FactChanges:
-        """Return the new facts in the messages, and the known ones that they replace.
+    ) -> Sequence[FactDraft]:
+        """Return what the extractor finds in the messages.
 
         The user said the messages of the role `user` if they were *spoken*, so they may have wishes.
         """
@@ -138,7 +149,13 @@ class Extraction:
         if spoken:
             said = (*before, *messages)
             drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)
-        known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
+        return drafts
+
+    async def merge(
+        self, drafts: Sequence[FactDraft], owner: Owner, source: ConversationRef
+    ) -> FactChanges:
+        """Return the new facts in drafts, and those that they replace among the known ones of now."""
+        known = await self.store.facts(owner, limit=KNOWN_FACTS)
         past: Sequence[Fact] = ()
         if needs_past(drafts, known, now=self.clock.now()):
             past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
