@@ -108,6 +108,33 @@ async def test_a_text_whose_answer_was_broken_off_is_answered_but_not_kept_again
     assert reminder == ASK_AGAIN.text
 
 
+@pytest.mark.parametrize("next_answer", ["14C.", ModelError("overloaded", "busy")])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_broken_off_turn_is_refused_when_it_is_sent_again_after_the_next_one(
+    client: Client, memory: Memory, speaker: Speaker, stream: bool, next_answer: str | ModelError
+) -> None:
+    speaker.gate = asyncio.Event()
+    body, headers = {"text": "Which gate?", "stream": True}, {"idempotency-key": "b1"}
+    async with asyncio.timeout(60):
+        async with client.http.stream("POST", CHAT, json=body, headers=headers) as response:
+            await anext(response.aiter_lines())
+        await speaker.broken_off.wait()
+    speaker.gate = None
+    speaker.script.append(next_answer)
+    await client.post(CHAT, text="Which seat?")
+    before = await kept(memory)
+    body["stream"] = stream
+    refused = [await client.http.post(CHAT, json=body, headers=headers) for _ in range(2)]
+    anew = await client.http.post(CHAT, json=body, headers={"idempotency-key": "b2"})
+
+    assert [response.status_code for response in refused] == [409, 409]
+    assert refused[0].json()["type"].endswith("duplicate_message")
+    assert "'b1'" in refused[0].json()["detail"]
+    assert "under a new id" in refused[0].json()["detail"]
+    assert (anew.status_code, len(speaker.requests)) == (200, 3)
+    assert await kept(memory) == [*before, "Which gate?", "Gate B42."]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_turn_that_is_sent_again_under_its_key_is_answered_once(
     client: Client, memory: Memory, speaker: Speaker, stream: bool

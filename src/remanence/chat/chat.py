@@ -30,7 +30,7 @@ from remanence.chat.questions import (
 from remanence.chat.tool_calls import refuse_call, run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
-from remanence.errors import InvalidArgument, InvalidMessage, ModelError
+from remanence.errors import DuplicateMessage, InvalidArgument, InvalidMessage, ModelError
 from remanence.providers import ModelOptions
 from remanence.providers.layer import Link, pieces_of
 from remanence.providers.meter import MeteredModel
@@ -62,7 +62,8 @@ class Chat:
     stream is closed early, the partial answer is stored with `BROKEN_OFF` at its end, and the
     question counts as unanswered.
 
-    A message with an `id` is asked only once: sent again, it gets the answer on the tape.
+    A message with an `id` is asked only once: sent again, it gets the answer on the tape. If that
+    was broken off and the conversation went on since, the message is refused.
     """
 
     def __init__(
@@ -150,7 +151,8 @@ class Chat:
         Raises:
             ModelError: the model gave no answer, for the given `reason`.
             InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
-            DuplicateMessage: an id is taken by another message.
+            DuplicateMessage: an id is taken by another message, or names an earlier question whose
+                answer was broken off.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
             StoreError: the database failed.
         """
@@ -232,14 +234,29 @@ class Chat:
         else:
             (kept,) = await self.conversation.append(message, turn=turn)
             is_new = kept.seq > last_seq  # not sent before under its id
-            answer = None if is_new else await answer_to(self.conversation, kept)
-            question = Question(kept, answer)
+            question = (
+                Question(kept, None) if is_new else await self._earlier_question(kept, newest)
+            )
             if question.is_answered:
                 return question.answer
         self._question = question.message.text if question.message else ""
         if question.answer is not None:
             await self.conversation.append(ASK_AGAIN, turn=turn)
         return None
+
+    async def _earlier_question(self, asked: Message, newest: Question) -> Question:
+        """Return a message that was sent before under its id, with its answer.
+
+        Raises:
+            DuplicateMessage: the answer was broken off, and is not the newest one any more.
+        """
+        question = Question(asked, await answer_to(self.conversation, asked))
+        if question.answer in (None, newest.answer) or question.is_answered:
+            return question
+        raise DuplicateMessage(
+            f"the answer to message {asked.id!r:.80} of conversation {self.conversation.id!r:.80} was "
+            "broken off, and the conversation went on: send the message again under a new id"
+        )
 
     async def _keep(self, *messages: Message, turn: str) -> None:
         """Append messages, even if the turn is cancelled meanwhile."""
