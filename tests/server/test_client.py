@@ -246,6 +246,8 @@ Call = Callable[[AsyncClient], Any]
         (lambda remote: remote.conversation("c").recall("\ud800"), InvalidArgument),
         (lambda remote: remote.conversation("\ud800").state(), InvalidMessage),
         (lambda remote: remote.forget_user("\ud800"), InvalidMessage),
+        (lambda remote: remote.conversation("..").chat("Hi."), InvalidMessage),
+        (lambda remote: remote.forget_user(".."), InvalidMessage),
         (lambda remote: remote.conversation("c").context(system=3), InvalidArgument),
         (lambda remote: remote.facts.save(3, user="ana"), InvalidArgument),
         (lambda remote: remote.conversation("c").messages(limit=0), InvalidArgument),

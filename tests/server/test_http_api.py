@@ -49,6 +49,38 @@ async def get(client: Client, path: str, **query: Any) -> Any:
     return response.json()
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/conversations", {"id": "NAME"}),
+        ("POST", "/v1/conversations?user=NAME", {}),
+        ("GET", "/v1/conversations/PATH", None),
+        ("GET", "/conversations/PATH/memory", None),
+        ("POST", "/v1/conversations/PATH/chat", {"text": "Hi."}),
+        ("POST", "/v1/chat", {"text": "Hi.", "user": "NAME"}),
+        ("POST", "/v1/facts?user=ana", {"summary": "Likes tea.", "conversation": "NAME"}),
+        ("GET", "/v1/facts?user=NAME", None),
+        ("GET", "/v1/recall?query=tea&user=NAME", None),
+        ("GET", "/v1/events?conversation=NAME", None),
+        ("DELETE", "/v1/users/PATH", None),
+        ("GET", "/v1/users/PATH/export", None),
+    ],
+)
+async def test_a_name_that_clients_drop_from_a_path_is_refused(
+    client: Client, memory: Memory, method: str, path: str, body: dict[str, str] | None, name: str
+) -> None:
+    path = path.replace("PATH", name.replace(".", "%2E")).replace("NAME", name)
+    if body is not None:
+        body = {key: value.replace("NAME", name) for key, value in body.items()}
+    response = await client.http.request(method, path, json=body)
+
+    assert response.status_code == 422
+    assert f"{name!r} cannot be a name" in response.json()["detail"]
+    assert "use another" in response.json()["detail"]
+    assert await memory.conversations() == ()
+
+
 async def test_a_conversation_begins_with_or_without_a_name(client: Client) -> None:
     named = await client.post("/v1/conversations?user=ana", id="trip")
     new = await client.post("/v1/conversations")

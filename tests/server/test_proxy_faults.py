@@ -447,6 +447,17 @@ async def test_a_name_that_is_too_long_for_a_header_is_refused_with_the_limit(
     assert len(await memory.conversations()) == 1
 
 
+@pytest.mark.parametrize("header", ["x-remanence-conversation", "x-remanence-user"])
+async def test_a_name_that_clients_drop_from_a_path_is_refused_at_the_proxy(
+    proxy: Client, memory: Memory, header: str
+) -> None:
+    named = {"x-remanence-conversation": "trip", header: ".."}
+    answer = await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?", stream=False), headers=named)
+
+    assert answer.headers["x-remanence-memory"].startswith("off; '..' cannot be a name")
+    assert await memory.conversations() == ()
+
+
 @pytest.mark.parametrize("path", APIS)
 @pytest.mark.parametrize("answer", ["null", "<html>4711", "[" * 100_000])
 async def test_an_answer_of_another_form_is_logged_as_such_with_its_conversation(

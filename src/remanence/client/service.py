@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from httpx2 import EventSource
 
-from remanence.arguments import require_name
 from remanence.client.conversation import AsyncConversation
-from remanence.client.transport import Transport, is_temporary, make_body
+from remanence.client.transport import Transport, is_temporary, make_body, require_name_in_path
 from remanence.errors import ConversationNotFound, RemanenceError
 from remanence.http.documents import (
     EVENT,
@@ -65,7 +64,7 @@ class AsyncFacts:
 
     async def forget(self, fact_id: str, *, user: str, tenant: str | None = None) -> bool:
         """Erase a fact of the user and those it superseded; false if it does not exist."""
-        require_name("fact id", fact_id)
+        require_name_in_path("fact id", fact_id)
         path = f"/v1/facts/{quote(fact_id, safe='')}"
         query = {"tenant": tenant, "user": user}
         try:
@@ -125,7 +124,7 @@ class AsyncClient:
         tenant: str | None = None,
     ) -> AsyncConversation:
         """Return a handle of the conversation *id* of a tenant, by default that of the key."""
-        require_name("conversation id", id)
+        require_name_in_path("conversation id", id)
         return AsyncConversation(self._transport, id, tenant=tenant, user=user)
 
     async def conversations(
@@ -155,7 +154,7 @@ class AsyncClient:
         self, user: str, *, tenant: str | None = None
     ) -> AsyncGenerator[str, None]:
         """Yield everything stored about a user, as lines of JSON."""
-        require_name("user", user)
+        require_name_in_path("user", user)
         path = f"/v1/users/{quote(user, safe='')}/export"
         async with self._transport.stream("GET", path, {"tenant": tenant}) as response:
             async for line in response.aiter_lines():
@@ -163,7 +162,7 @@ class AsyncClient:
 
     async def forget_user(self, user: str, *, tenant: str | None = None) -> Receipt:
         """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
-        require_name("user", user)
+        require_name_in_path("user", user)
         path = f"/v1/users/{quote(user, safe='')}"
         return await self._transport.call(Receipt, "DELETE", path, {"tenant": tenant}, tries=1)
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx2
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from remanence.arguments import require_http_url
+from remanence.arguments import require_http_url, require_name
 from remanence.errors import (
     Closed,
     InvalidArgument,
@@ -20,6 +20,7 @@ from remanence.errors import (
     ServiceError,
     StoreUnavailable,
 )
+from remanence.http.documents import require_path_name
 from remanence.http.problems import error_of
 from remanence.wire.json_value import JsonObject, read_object
 
@@ -146,6 +147,15 @@ def make_body(shape: type[B], **fields: object) -> B:
             raise InvalidMessage(f"message {value!r:.80} is impossible: {remedy}") from None
         problem = found["msg"].removeprefix("Value error, ")
         raise InvalidArgument(f"{name}={value!r:.80} is impossible: {problem}") from None
+
+
+def require_name_in_path(label: str, name: str) -> None:
+    """Raise `InvalidMessage` unless *name* can be a name in the path of a request."""
+    require_name(label, name)
+    try:
+        require_path_name(name)
+    except ValueError as error:
+        raise InvalidMessage(f"{label} {error}") from None
 
 
 def is_temporary(error: RemanenceError) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from remanence.errors import InvalidMessage
+from remanence.http.documents import require_path_name
 from remanence.wire.json_value import JsonObject, read_object
 
 CONVERSATION: Final = "x-remanence-conversation"
@@ -76,13 +77,18 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
     """Return the full name of a conversation, with tenant and user from the headers.
 
     Raises:
-        InvalidMessage: the name is too long for a header.
+        InvalidMessage: the name is too long for a header, or it or the user's cannot be in a path.
     """
     if len(conversation) > _MAX_NAME:
         raise InvalidMessage(
             f"the conversation's name has {len(conversation):,} characters, more than {_MAX_NAME}: shorten it"
         )
     user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
+    try:
+        for named in filter(None, (conversation, user)):
+            require_path_name(named)
+    except ValueError as error:
+        raise InvalidMessage(str(error)) from None
     return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, get_args, get_origin
+from typing import Annotated, Final, get_args, get_origin
 from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -10,12 +10,15 @@ from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
-from remanence.http.documents import require_unicode
+from remanence.http.documents import require_path_name, require_unicode
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Authenticate, Caller
 from remanence.server.paths import PathName
 from remanence.server.problems import body_fields
+
+_NAMES: Final = ("id", "user", "conversation")
+"""Parameters that name a conversation, a user or a fact."""
 
 
 def open_memory(request: Request) -> Memory:
@@ -95,13 +98,18 @@ def _errors_of_bytes(request: Request) -> Iterator[dict[str, object]]:
 
 
 def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
-    """Yield an error for each value in the path and query that databases cannot store."""
+    """Yield an error for each value in the path and query that databases cannot store.
+
+    Conversations and users are also refused if their names cannot be in a path.
+    """
     in_path = ((name, unquote(value)) for name, value in request.path_params.items())
     texts = [("path", *each) for each in in_path]
     texts += [("query", *each) for each in request.query_params.multi_items()]
     for part, name, text in texts:
         try:
             require_unicode(text)
+            if name in _NAMES:
+                require_path_name(text)
         except ValueError as error:
             yield {"type": "value_error", "loc": (part, name), "msg": str(error)}
 
