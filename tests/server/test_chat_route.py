@@ -249,6 +249,21 @@ async def test_a_turn_may_bring_images_in_a_providers_form(
     assert wrong.status_code == 422
 
 
+async def test_users_may_begin_conversations_under_the_same_key(client: Client) -> None:
+    headers = {"idempotency-key": "1"}
+    begun, chats = [], []
+    for user in ("ana", "bo", "ana"):
+        path = f"/v1/conversations?user={user}"
+        begun.append(await client.http.post(path, headers=headers))
+        body = {"text": "Which gate?", "user": user}
+        chats.append(await client.http.post("/v1/chat", json=body, headers=headers))
+
+    assert [response.status_code for response in (*begun, *chats)] == [201] * 3 + [200] * 3
+    ana, bo, again = [response.json()["id"] for response in begun]
+    assert ana == again != bo
+    assert [response.json()["conversation"] for response in chats] == [ana, bo, ana]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_that_goes_away_before_the_first_word_ends_the_turn(
     client: Client, memory: Memory, speaker: Speaker, stream: bool

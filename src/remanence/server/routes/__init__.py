@@ -1,6 +1,7 @@
 """The routes of the server, a module for each resource."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, get_args, get_origin
 from urllib.parse import unquote, unquote_to_bytes
@@ -138,11 +139,11 @@ def tenant_in_query(
     return allowed_tenant(request, tenant)
 
 
-def new_conversation_id(memory: Memory, key: str | None) -> str:
-    """Return a new conversation id, which is the same for repeated requests with one *key*."""
+def new_conversation_id(memory: Memory, user: str | None, key: str | None) -> str:
+    """Return a new conversation id, the same for a user's repeated requests with one *key*."""
     if key is None:
         return memory.clock.new_id("conv")
-    return f"conv_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+    return f"conv_{hashlib.sha256(json.dumps([user, key]).encode()).hexdigest()[:32]}"
 
 
 OpenMemory = Annotated[Memory, Depends(open_memory)]

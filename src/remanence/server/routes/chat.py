@@ -35,7 +35,7 @@ async def chat_anew(
     request: Request, memory: OpenMemory, body: ChatBody, key: IdempotencyKey = None
 ) -> TurnResponse:
     """Begin a conversation with a turn; its new id is in the reply and in `X-Conversation-Id`."""
-    return _turn(request, new_conversation_id(memory, key), body, key)
+    return _turn(request, new_conversation_id(memory, body.user, key), body, key)
 
 
 @router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_RESPONSES)

@@ -62,7 +62,7 @@ async def begin_conversation(
     Nothing is stored yet: the conversation is listed and found from its first message on.
     """
     given = None if body is None else body.id
-    id_ = new_conversation_id(memory, key) if given is None else given
+    id_ = new_conversation_id(memory, user, key) if given is None else given
     return ConversationDocument.model_validate(
         await memory.conversation(id_, tenant=tenant, user=user).state()
     )
