@@ -574,7 +574,7 @@ class Conversation:
         require_text(query=query, optional=True)
         if query is None and not (message_ids or facts):
             raise InvalidArgument(
-                "forget() got nothing to forget: pass message ids, facts= or query="
+                "there is nothing to forget: pass ids of messages or facts, or a query"
             )
         if query is not None and (message_ids or facts or not query.strip()):
             raise InvalidArgument(
@@ -582,7 +582,7 @@ class Conversation:
             )
         if everywhere and query is None:
             raise InvalidArgument(
-                "everywhere=True needs query=: forget messages by id in their own conversation"
+                "only a query looks everywhere: forget messages by id in their own conversation"
             )
         owner = await self.owner()
         if query is None:
@@ -591,7 +591,9 @@ class Conversation:
             hits = await self.recall(query, limit=CANDIDATES)
             return await find_mentions(self._runtime, [self.ref], owner, query, hits)
         if owner is None:
-            raise InvalidArgument("everywhere=True needs a user, and this conversation has none")
+            raise InvalidArgument(
+                "only the conversations of a user are searched everywhere, and this one has no user"
+            )
         hits = await self._runtime.recall_search.search(
             owner, owner, query, limit=CANDIDATES, only=RecallFilter()
         )

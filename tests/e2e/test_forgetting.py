@@ -569,7 +569,7 @@ async def test_a_query_looks_in_all_conversations_of_the_user_if_it_is_asked_to(
         assert await memory.recall("8814-2207", user="ana") == ()
         with pytest.raises(WrongUser):
             await chat.sibling("three").forget("m")
-        with pytest.raises(InvalidArgument, match="everywhere=True needs query="):
+        with pytest.raises(InvalidArgument, match="only a query looks everywhere"):
             await chat.forget("m", everywhere=True)
 
 

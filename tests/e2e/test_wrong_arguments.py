@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "sent answer": (
         lambda m, c: any_chat(c, model=answer).send(Message.assistant("x")),
-        "nor a user message",
+        "the role 'assistant': send one with the role 'user'",
     ),
     "answer id": (
         lambda m, c: any_chat(c, model=answer).send("x", answer_id=5),

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -386,6 +387,30 @@ async def test_a_wrong_request_is_a_problem_that_names_it(
     assert says in response.json()["detail"]
 
 
+PYTHON = re.compile(r"\w\(|\w=|sys\.")
+"""Calls, keyword arguments and modules, which say nothing to a caller over HTTP."""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        (f"{TRIP}/chat", {"message": {"role": "assistant", "content": "Hi."}}, "the role 'user'"),
+        (f"{TRIP}/forget", {}, "or a query"),
+        (f"{TRIP}/forget", {"message_ids": ["m-1"], "everywhere": True}, "only a query"),
+        (f"{TRIP}/forget", {"query": "tea", "everywhere": True}, "this one has no user"),
+        ("/v1/facts?user=ana", {"summary": "Tea.", "replaces": "fact_1"}, "list the facts"),
+    ],
+)
+async def test_a_refusal_speaks_no_python(
+    client: Client, path: str, body: dict[str, Any], says: str
+) -> None:
+    response = await client.http.post(path, json=body)
+
+    assert response.status_code == 422
+    assert says in response.json()["detail"]
+    assert not PYTHON.search(response.json()["detail"])
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -403,6 +428,7 @@ async def test_a_body_that_cannot_be_read_is_a_problem_that_says_why(
     assert response.status_code == 400
     assert says in response.json()["detail"]
     assert "send JSON in UTF-8" in response.json()["detail"]
+    assert not PYTHON.search(response.json()["detail"])
 
 
 async def test_a_compressed_body_is_a_problem_that_says_so(client: Client) -> None:

@@ -390,11 +390,15 @@ def _repeats(message: Message, newest: Question, answer_id: str | None) -> bool:
 
 def _user_message(text: object) -> Message:
     message = Message.user(text) if isinstance(text, str) else text
-    if not isinstance(message, Message) or message.role != "user":
+    if not isinstance(message, Message):
         raise InvalidMessage(
             f"{text!r:.80} is neither a text nor a user message: send a str, or "
             'Message(role="user", content=(TextPart(...), ImagePart(...))); Message.from_openai '
             "and Message.from_anthropic read a provider's"
+        )
+    if message.role != "user":
+        raise InvalidMessage(
+            f"the message to answer has the role {message.role!r}: send one with the role 'user'"
         )
     return message
 

@@ -164,7 +164,7 @@ class Facts:
         old = await self._store.fact(owner, replaces)
         if old is None or old.valid_to is not None:
             raise InvalidArgument(
-                f"user {owner.user!r} has no current fact {replaces!r}: list() names them"
+                f"user {owner.user!r} has no current fact {replaces!r}: list the facts for their ids"
             )
         return (*known, old)
 

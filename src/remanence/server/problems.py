@@ -235,7 +235,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     if error.status_code == HTTPStatus.BAD_REQUEST and (cause := error.__cause__) is not None:
-        why, remedy = str(cause), "send JSON in UTF-8, with plain numbers and little nesting"
+        why = str(cause).partition("; use sys.")[0]  # of a number with thousands of digits
+        remedy = "send JSON in UTF-8, with plain numbers and little nesting"
         if encoding := request.headers.get("content-encoding"):
             why = f"it is compressed, as its content-encoding is {encoding!r:.20}"
             remedy = "send it without content-encoding"
