@@ -387,6 +387,15 @@ async def test_a_wrong_request_is_a_problem_that_names_it(
     assert says in response.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/v1/conversations/", "/v1/facts/?user=ana", f"{TRIP}/"])
+async def test_a_path_that_ends_in_a_slash_is_unknown(client: Client, path: str) -> None:
+    response = await client.get(path)
+
+    assert response.status_code == 404
+    assert response.json()["type"].endswith("unknown_path")
+    assert "/openapi.json lists the paths" in response.json()["detail"]
+
+
 PYTHON = re.compile(r"\w\(|\w=|sys\.")
 """Calls, keyword arguments and modules, which say nothing to a caller over HTTP."""
 

@@ -148,6 +148,7 @@ def create_app(
         docs_url=None,  # these pages load scripts from other hosts
         redoc_url=None,
         routes=_routes(),
+        redirect_slashes=False,
     )
     app.state.memory, app.state.auth = memory, auth
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
