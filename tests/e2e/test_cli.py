@@ -675,6 +675,23 @@ def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Pat
     assert "is an empty file" in run.stderr
 
 
+def test_a_key_is_revoked_by_its_token_which_is_never_printed(cli: Cli, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/memory.db"
+    token = cli("keys", "create", "app", "--db", database).stdout.strip()
+    key_id = token.split("_")[1]
+
+    first, second = (cli("keys", "revoke", token, "--db", database) for _ in range(2))
+    by_id = cli("keys", "revoke", key_id, "--db", database)
+    unknown = cli("keys", "revoke", "rk_0_secret", "--db", database)
+
+    assert (first.returncode, first.stdout) == (0, f"revoked {key_id}\n")
+    assert (second.returncode, second.stdout) == (0, f"{key_id} is revoked already\n")
+    assert by_id.stdout == second.stdout
+    assert unknown.returncode == 1
+    assert "there is no key" in unknown.stderr
+    assert "secret" not in unknown.stderr
+
+
 ON_EXISTING = (
     ["forget", "--user", "ana", "--yes"],
     ["forget", "trip", "--message", "m1", "--yes"],

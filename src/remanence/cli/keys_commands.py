@@ -64,15 +64,17 @@ async def keys_list(*, db: Database = None, as_json: AsJson = False) -> None:
 
 
 async def keys_revoke(
-    *, key: Annotated[str, typer.Argument(help="Its id.")], db: Database = None
+    *, key: Annotated[str, typer.Argument(help="Its id, or its token.")], db: Database = None
 ) -> int:
     """Revoke a key at once."""
+    key_id = key.removeprefix("rk_").partition("_")[0]
     async with open_existing(load(url=db).settings, access="write") as memory:
-        revoked = await memory.keys.revoke(key)
-    if not revoked:
-        output.warn(f"there is no key {key!r} to revoke: see 'remanence keys list'")
+        revoked = await memory.keys.revoke(key_id)
+        known = revoked or any(each.id == key_id for each in await memory.keys.list())
+    if not known:  # not repeated, as it may be a secret
+        output.warn("there is no key with this id or token: see 'remanence keys list'")
         return FAILED
-    output.line(f"revoked {key}")
+    output.line(f"revoked {key_id}" if revoked else f"{key_id} is revoked already")
     return 0
 
 
