@@ -27,11 +27,11 @@ class Rate:
 
     def refusal(self, sender: object) -> Response | None:
         """Return a 429 response if the sender has no request left, otherwise None."""
-        wait_seconds = (1 - self._left_of(sender)) * 60 / self._per_minute
+        wait_seconds = math.ceil((1 - self._left_of(sender)) * 60 / self._per_minute)
         if wait_seconds <= 0:
             return None
-        detail = f"more than {self._per_minute:,} requests a minute: wait {wait_seconds:.1f} s"
-        headers = {"retry-after": str(math.ceil(wait_seconds))}
+        detail = f"more than {self._per_minute:,} requests a minute: wait {wait_seconds} s"
+        headers = {"retry-after": str(wait_seconds)}
         return problem(429, "too_many_requests", detail, headers=headers)
 
     def _left_of(self, sender: object) -> float:
