@@ -106,6 +106,27 @@ async def test_connections_give_up_on_a_server_that_vanished_unless_the_url_says
     assert parameters["keepalives_idle"] == "60"
 
 
+@pytest.mark.parametrize(
+    ("variable", "in_url", "expected"),
+    [(None, {}, "remanence"), ("app", {}, "app"), ("app", {"application_name": "mine"}, "mine")],
+)
+async def test_connections_have_our_name_unless_the_url_or_the_environment_gives_another(
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    in_url: dict[str, str],
+    expected: str,
+) -> None:
+    monkeypatch.delenv("PGAPPNAME", raising=False)
+    if variable:
+        monkeypatch.setenv("PGAPPNAME", variable)
+
+    with Pool(url_of(database, **in_url)) as pool, pool.connection() as connection:
+        name = connection.execute("SHOW application_name").fetchone()
+
+    assert name == (expected,)
+
+
 async def test_a_process_that_stops_in_a_transaction_holds_up_others_for_a_while_only(
     store: Store, server: psycopg.Connection, database: str
 ) -> None:

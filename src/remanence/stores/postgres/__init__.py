@@ -12,6 +12,7 @@ from remanence.stores.postgres.pgvector import use_if_cheap
 from remanence.stores.postgres.pool import Pool
 from remanence.stores.postgres.server import begin, database_name, require_server
 from remanence.stores.postgres.store import PostgresStore
+from remanence.stores.postgres_url import connection_string
 from remanence.stores.rows import encode_instant
 
 __all__ = ["PostgresStore", "open_postgres"]
@@ -24,7 +25,7 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
     """Open the database at *url*, and create or migrate its tables unless it is *read_only*."""
     name = database_name(url)
     try:
-        with psycopg.connect(url, connect_timeout=10) as connection:
+        with psycopg.connect(connection_string(url), connect_timeout=10) as connection:
             require_server(connection, url, name)
             if read_only:
                 _require_newest(connection, name)

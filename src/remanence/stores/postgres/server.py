@@ -8,6 +8,7 @@ import psycopg
 
 from remanence.clock import SystemClock
 from remanence.errors import StoreUnavailable
+from remanence.stores.postgres_url import connection_string
 from remanence.stores.url import mask_password
 
 _OLDEST_VERSION = 150_000
@@ -68,7 +69,7 @@ def _pools_transactions(connection: psycopg.Connection, url: str) -> bool:
     if backend == connection.info.backend_pid:
         return False
     connection.commit()
-    with psycopg.connect(url, connect_timeout=10) as other:
+    with psycopg.connect(connection_string(url), connect_timeout=10) as other:
         return _backend(other) == backend or _backend(connection) != backend
 
 
