@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from remanence import telemetry
-from remanence.errors import Closed, ModelError
+from remanence.errors import Closed, ModelError, RemanenceError
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class Pauses:
         exponent = min(self._failures - 1, 30)
         seconds = min(FIRST_PAUSE_SECONDS * 2.0**exponent, MAX_PAUSE_SECONDS)
         telemetry.background_failed(
-            name, type(error).__name__, str(error), self._failures, retry_seconds=seconds
+            name, type(error).__name__, _reason(error), self._failures, retry_seconds=seconds
         )
         self._last_seconds = seconds
         return seconds
@@ -142,6 +142,14 @@ class Pauses:
     def reset(self) -> None:
         """Reset to the shortest pause."""
         self._failures = 0
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's text on one line, with its cause unless the error is one of ours."""
+    text, cause = " ".join(str(error).split()), error.__cause__
+    if cause is None or isinstance(error, RemanenceError):  # our texts include what may be told
+        return text
+    return f"{text} ({type(cause).__name__}: {' '.join(str(cause).split())})"
 
 
 class Waiters:

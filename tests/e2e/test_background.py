@@ -67,6 +67,16 @@ def test_pauses_grow_only_while_work_fails_sooner_than_its_last_pause() -> None:
     assert later == first
 
 
+def test_a_failure_is_logged_on_one_line_with_its_cause(caplog: pytest.LogCaptureFixture) -> None:
+    error = RuntimeError("\n    Database error.\n    ")
+    error.__cause__ = OSError("the server\nis gone")
+
+    Pauses().after("sweep", error)
+
+    expected = "(RuntimeError, 1 in a row): Database error. (OSError: the server is gone); it is"
+    assert expected in caplog.messages[0]
+
+
 async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
