@@ -1,6 +1,7 @@
 """`remanence doctor`, `backup`, `copy` and `migrate`: database maintenance."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -21,6 +22,7 @@ from remanence.types import DatabaseSize, Problem
 
 SHOWN_EXAMPLES = 3
 _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
+_COMMAND = re.compile(r"'remanence [a-z]+(?=[' ])")
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
@@ -110,7 +112,7 @@ async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
     """
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
-        problems = await memory.check()
+        problems = [_with_database(problem, db) for problem in await memory.check()]
         is_readable = all(p.conversation or p.level != "error" for p in problems)
         tables = _tables(await memory.size()) if is_readable else []
     database = mask_password(settings.url)
@@ -162,6 +164,15 @@ def _print_tables(tables: Sequence[_Table]) -> None:
         },
     )
     output.line("(The process that does the background work deletes rows past their retention.)")
+
+
+def _with_database(problem: Problem, db: str | None) -> Problem:
+    """Return the problem with --db in the commands of its remedy, if the option was given here."""
+    if db is None:
+        return problem
+    option = f" --db {shlex.quote(mask_password(db))}"
+    remedy = _COMMAND.sub(lambda command: command[0] + option, problem.remedy)
+    return replace(problem, remedy=remedy)
 
 
 def _document(problem: Problem) -> dict[str, object]:

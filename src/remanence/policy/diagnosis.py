@@ -1,5 +1,6 @@
 """Diagnosis of overdue, failing or stuck work of a conversation, with remedies."""
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -77,8 +78,13 @@ def diagnose(
             conversation=state.ref,
             level="info",
             what=due,
-            remedy="open the memory in a running program, or run 'remanence inspect ID --flush'",
+            remedy=f"open the memory in a running program, or run '{flush_command(state.ref)}'",
         )
+
+
+def flush_command(ref: ConversationRef) -> str:
+    """Return the shell command that does a conversation's due work."""
+    return f"remanence flush {shlex.quote(ref.id)} --tenant {shlex.quote(ref.tenant)}"
 
 
 def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> Problem | None:
@@ -163,7 +169,7 @@ def _failing(
     if failure.reason == "timeout" and calls_no_model(failure.made_by):
         remedy = _TIME
     if not _is_paused(failure, paused):
-        remedy += "; flush(retry=True) tries at once"
+        remedy += f"; '{flush_command(state.ref)} --retry' or flush(retry=True) tries at once"
     return Problem(
         conversation=state.ref,
         level="error" if latched else "warning",

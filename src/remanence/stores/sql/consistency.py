@@ -5,6 +5,7 @@ from functools import partial
 from itertools import groupby
 from typing import LiteralString
 
+from remanence.policy.diagnosis import flush_command
 from remanence.stores.rows import (
     FACTS,
     LOG,
@@ -128,10 +129,12 @@ def _failed_stretches(connection: Connection) -> Iterator[Problem]:
         "WHERE superseded IS NULL AND failed != '[]' ORDER BY conversation, first_seq"
     )
     for tenant, id_, generation, failed in rows:
-        retry = "" if generation else ", and flush(retry=True) tries to observe them again"
+        ref = ConversationRef(tenant, id_)
+        command = f"'{flush_command(ref)} --retry' or flush(retry=True)"
+        retry = "" if generation else f", and {command} tries to observe them again"
         for first_seq, last_seq, reason, message in decode_failed(failed):
             yield Problem(
-                conversation=ConversationRef(tenant, id_),
+                conversation=ref,
                 level="warning",
                 what=f"messages {first_seq}..{last_seq} have no notes because every attempt failed: "
                 f"{reason}: {message}",
