@@ -131,6 +131,19 @@ async def test_a_url_that_leads_nowhere_is_named_without_its_password(
     assert "sec" not in text
 
 
+async def test_a_server_without_the_tls_that_the_url_requires_is_named(doctor: Doctor) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(8)  # the request for TLS
+        writer.write(b"N")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = f"postgresql://ana@127.0.0.1:{port}/memory?sslmode=require"
+        await expect(url, doctor, "turn on TLS at the server (ssl = on), or lower sslmode")
+
+
 @pytest.mark.postgres
 async def test_a_database_or_role_that_is_not_there_is_named(database: str, doctor: Doctor) -> None:
     remedy = "create it, or name another one in the URL"

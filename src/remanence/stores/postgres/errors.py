@@ -79,6 +79,7 @@ _NO_POOLER = "name the server itself, or a pooler in session mode"
 _REFUSED = (
     ("authentication failed", "check user and password of the URL"),
     ("no password supplied", "write the password into the URL, PGPASSWORD or ~/.pgpass"),
+    ("does not support SSL", "turn on TLS at the server (ssl = on), or lower sslmode in the URL"),
     ("no pg_hba.conf entry", "let the user and this machine in by the server's pg_hba.conf"),
     ("is not permitted to log in", "let the role log in: ALTER ROLE ... LOGIN"),
     ("permission denied for database", "let the user in: GRANT CONNECT ON DATABASE ..."),
