@@ -7,6 +7,7 @@ import pytest
 
 from remanence.costs import with_list_price
 from remanence.costs.prices import price
+from remanence.providers.spec import parse_spec
 from remanence.testing.store_contract.samples import usage
 
 CALL = usage(
@@ -58,6 +59,14 @@ def test_a_model_named_without_its_provider_has_the_same_price(
 
     assert found is not None
     assert found == price(replace(CALL, model=with_provider))
+
+
+def test_the_price_goes_by_the_name_wherever_the_call_is_sent() -> None:
+    listed = parse_spec("openai:gpt-5-mini@http://gateway:4000/v1").name
+    own = parse_spec("openai:my-model@http://127.0.0.1:8000/v1").name
+
+    assert price(replace(CALL, model=listed)) == price(replace(CALL, model="openai:gpt-5-mini"))
+    assert price(replace(CALL, model=own)) is None
 
 
 def test_a_call_with_as_many_tokens_of_output_as_of_input_costs_both() -> None:
