@@ -368,6 +368,16 @@ def test_config_show_tells_each_value_and_where_it_came_from(
     assert sources["durability"] == ("full", "default")
 
 
+def test_config_show_names_settings_that_contradict_one_another(cli: Cli, tmp_path: Path) -> None:
+    budget = '[[budgets]]\nscope = "user"\nhard_usd = 1.0\n'
+    tmp_path.joinpath("remanence.toml").write_text(f"usage_keep_days = 7\n{budget}")
+
+    run = cli("config", "show")
+
+    assert run.returncode == 1
+    assert "the budget of each user counts all model calls, but usage_keep_days=7" in run.stderr
+
+
 def test_config_show_names_the_key_of_another_systems_file(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

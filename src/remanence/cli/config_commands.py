@@ -15,6 +15,7 @@ from remanence.cli import output
 from remanence.cli.options import AsJson, Database, PresetName
 from remanence.cli.settings import load
 from remanence.clock import SystemClock
+from remanence.engine.retention import retention_rules
 from remanence.errors import ModelError, needs_extra
 from remanence.policy.cache_economics import BreakEven, break_even
 from remanence.policy.policy import Policy
@@ -28,7 +29,9 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MU
 
 def config_show(*, db: Database = None, preset: PresetName = None, as_json: AsJson = False) -> None:
     """Show each setting with its value, source and meaning."""
-    documents = _documents(load(url=db, preset=preset))
+    loaded = load(url=db, preset=preset)
+    retention_rules(loaded.settings, loaded.settings.budgets)  # refuses what a memory refuses
+    documents = _documents(loaded)
     if as_json:
         output.write_json(documents)
         return
