@@ -22,7 +22,8 @@ from remanence.types import DatabaseSize, Problem
 
 SHOWN_EXAMPLES = 3
 _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
-_COMMAND = re.compile(r"'remanence [a-z]+(?=[' ])")
+_COMMAND = re.compile(r"'remanence (?!migrate)[a-z]+(?=[' ])")
+"""A command of a remedy; the user in the URL may not be one who may migrate."""
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
