@@ -14,7 +14,9 @@ from remanence.errors import InvalidArgument
 from remanence.protocols import KeyStore
 from remanence.types import APIKey, Scope
 
-_TOKEN: Final = re.compile(r"rk_([0-9a-f]{12})_[\w-]{43}", re.ASCII)
+KEY_PREFIX: Final = "rk_"
+"""The beginning of each token."""
+_TOKEN: Final = re.compile(KEY_PREFIX + r"([0-9a-f]{12})_[\w-]{43}", re.ASCII)
 
 
 class NewKey(NamedTuple):
@@ -51,9 +53,9 @@ class APIKeys:
         require_choices(get_args(Scope), scopes=scopes)
         if not scopes:
             raise InvalidArgument(f"scopes is empty: use some of {', '.join(get_args(Scope))}")
-        token = f"rk_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
+        token = f"{KEY_PREFIX}{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
         key = APIKey(
-            id=token.split("_")[1],
+            id=id_of_key(token),
             name=name,
             tenant=tenant,
             scopes=tuple(scope for scope in get_args(Scope) if scope in scopes),
@@ -81,6 +83,11 @@ class APIKeys:
         """Revoke a key at once; return false if it does not exist or was already revoked."""
         require_text(key_id=key_id)
         return await self._store.revoke_key(key_id, at=self._clock.now())
+
+
+def id_of_key(text: str) -> str:
+    """Return the id in a token, or in a part of one; any other text is an id already."""
+    return text.removeprefix(KEY_PREFIX).partition("_")[0]
 
 
 def _digest(token: str) -> str:

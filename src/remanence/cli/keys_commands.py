@@ -7,6 +7,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from remanence.api_keys import id_of_key
 from remanence.arguments import require_choices
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database, Tenant
@@ -67,7 +68,7 @@ async def keys_revoke(
     *, key: Annotated[str, typer.Argument(help="Its id, or its token.")], db: Database = None
 ) -> int:
     """Revoke a key at once."""
-    key_id = key.removeprefix("rk_").partition("_")[0]
+    key_id = id_of_key(key)
     async with open_existing(load(url=db).settings, access="write") as memory:
         revoked = await memory.keys.revoke(key_id)
         known = revoked or any(each.id == key_id for each in await memory.keys.list())

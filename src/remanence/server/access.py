@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
-from remanence.api_keys import APIKeys
+from remanence.api_keys import KEY_PREFIX, APIKeys
 from remanence.recent import Recent
 from remanence.server.paths import path_of
 from remanence.server.problems import problem
@@ -18,7 +18,6 @@ from remanence.types import Scope
 from remanence.wire.json_value import JsonObject
 
 KEY_HEADER: Final = "x-remanence-key"
-KEY_PREFIX: Final = "rk_"
 _KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
 _CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
 ADDRESS_FACTOR: Final = 10
