@@ -100,7 +100,7 @@ class Extraction:
                 telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
                 return True
             current = await self.store.state(state.ref)
-            if current is None or current.facts_seq != after:
+            if current is None or current.facts_seq != after or current.erasures != state.erasures:
                 break
         return False
 
