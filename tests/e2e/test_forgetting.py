@@ -102,6 +102,28 @@ class Sentences:
         return tuple(FactDraft(summary=m.text) for m in request.messages if m.role == "user")
 
 
+async def test_what_was_read_for_facts_before_its_message_was_forgotten_becomes_none(
+    path: Path,
+) -> None:
+    class Late(Sentences):
+        async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+            found = await super().extract(request)
+            if any(SECRET in draft.summary for draft in found):
+                await chat.forget(message_ids[0])
+            return found
+
+    async with Memory.open(f"sqlite:///{path}", extractor=Late()) as memory:
+        chat = memory.conversation("a", user="ana")
+        stored = await chat.append(Message.user(SECRET), Message.user("I like tea."))
+        message_ids = [message.id or "" for message in stored]
+        async with asyncio.timeout(20):
+            await chat.flush(everything=True)
+        facts = await memory.facts.list(user="ana")
+
+        assert [fact.summary for fact in facts] == ["I like tea."]
+        assert traces(path) == []
+
+
 async def test_facts_without_a_source_go_with_the_messages_that_were_read_for_them(
     path: Path,
 ) -> None:
