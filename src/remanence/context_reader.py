@@ -10,8 +10,7 @@ from functools import partial
 from remanence import telemetry
 from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
-from remanence.engine.activation import activate
-from remanence.engine.snapshots import read_snapshot
+from remanence.engine.snapshots import activate, read_snapshot
 from remanence.errors import RemanenceError, StoreError, WrongUser
 from remanence.facts.render import (
     is_own,

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from tests.builders import REF, call, state
 
 from remanence import Message, Policy
-from remanence.engine.slices import Slices
+from remanence.engine.snapshots import due_slices
 from remanence.policy.schedule import (
     activation,
     facts_end,
@@ -178,8 +178,8 @@ async def test_a_slice_of_so_many_messages_is_the_same_though_no_more_are_read(
     counted = [message.replace(tokens=10) for message in tape]
     appended = await store.append(REF, counted, user=None)
 
-    taken = await Slices(store=store, policy=OLDEST, limit=None).take(
-        appended.state, 1, everything=everything
+    taken = await due_slices(
+        store, OLDEST, appended.state, 1, request_tokens=None, everything=everything
     )
     whole = observation_slice(OLDEST, appended.state, appended.messages, everything=everything)
     await store.close()
@@ -191,7 +191,7 @@ async def test_a_slice_of_so_many_messages_reads_no_more_of_a_long_tape() -> Non
     store = Reads(await open_store("sqlite:///:memory:"))
     appended = await store.append(REF, [user().replace(tokens=1)] * 200, user=None)
 
-    await Slices(store=store, policy=OLDEST, limit=None).take(appended.state, 1, everything=False)
+    await due_slices(store, OLDEST, appended.state, 1, request_tokens=None, everything=False)
     await store.close()
 
     assert store.read == [OLDEST.observe_slice_messages + 1]

@@ -10,13 +10,11 @@ from typing import Literal, NamedTuple
 from remanence import telemetry
 from remanence.background import guard_cancellation
 from remanence.clock import Clock
-from remanence.engine.activation import activate
 from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter, source_limit
-from remanence.engine.slices import Slices
-from remanence.engine.snapshots import read_snapshot
+from remanence.engine.snapshots import activate, due_slices, read_snapshot
 from remanence.engine.steps import IDLE, LEASED, PROGRESS, Outcome, Step, StepName, wait
 from remanence.engine.waits import calls_after
 from remanence.errors import StoreError
@@ -147,9 +145,14 @@ class Reconciler:
         if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, failure)
         count = 1 if failure else self.parallel_slices
-        limit = source_limit(self.segment_writer.observer)
-        reader = Slices(store=self.store, policy=self.policy, limit=limit)
-        slices = await reader.take(state, count, everything=everything)
+        slices = await due_slices(
+            self.store,
+            self.policy,
+            state,
+            count,
+            request_tokens=source_limit(self.segment_writer.observer),
+            everything=everything,
+        )
         if not slices:
             return IDLE
         first, *others = slices
