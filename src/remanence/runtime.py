@@ -27,9 +27,9 @@ from remanence.engine.turns import Turns
 from remanence.errors import (
     Closed,
     InvalidPolicy,
-    MissingExtra,
     RemanenceError,
     StoreUnavailable,
+    needs_extra,
 )
 from remanence.facts.api import Facts
 from remanence.facts.extraction import Extraction
@@ -94,10 +94,8 @@ def choose_engine(settings: Settings, url: str) -> EngineFactory:
             f"database, but the URL is {mask_password(url)!r}: use one such as "
             "postgresql://user@host/database"
         )
-    try:
+    with needs_extra("postgres"):
         module = importlib.import_module("remanence.engine.procrastinate")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("postgres", error.name or "procrastinate") from error
     return functools.partial(module.make_engine, url=url)
 
 

@@ -5,13 +5,11 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 
-from remanence.errors import MissingExtra
+from remanence.errors import needs_extra
 from remanence.types import Owner
 
-try:
+with needs_extra("qdrant"):
     from qdrant_client import AsyncQdrantClient, models
-except ModuleNotFoundError as error:
-    raise MissingExtra("qdrant", error.name or "qdrant-client") from error
 
 _NAMESPACE = uuid.UUID("6f1f2f0e-5b0c-4c8e-9d57-2f6b8d3a7c10")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from remanence.background import start_beside
 from remanence.clock import Clock, SystemClock
-from remanence.errors import InvalidArgument, MissingExtra, StoreUnavailable
+from remanence.errors import InvalidArgument, StoreUnavailable, needs_extra
 from remanence.protocols import Store
 from remanence.stores.url import mask_password
 
@@ -59,10 +59,9 @@ async def open_store(
                 f"durability={durability!r} and pragmas={pragmas!r} are settings of SQLite: leave them "
                 "out; a PostgreSQL server has its own, such as synchronous_commit"
             )
-        try:
+        with needs_extra("postgres"):
             from remanence.stores.postgres import open_postgres
-        except ModuleNotFoundError as error:
-            raise MissingExtra("postgres", error.name or "psycopg") from error
+
         return await _open_in_thread(partial(open_postgres, url, clock=clock, read_only=read_only))
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")

@@ -1,8 +1,7 @@
 """The connection pool, and how long callers wait for it during an outage."""
 
-import threading
 import time
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -25,44 +24,27 @@ class Unreachable(psycopg.OperationalError):
     """The server has refused connections for `OUTAGE_SECONDS`; the text is that of its last error."""
 
 
-class _Outage:
-    """The start and the last error of an outage; the lock keeps the two consistent."""
+class _Outage(NamedTuple):
+    """The time at which the server was first unreachable, and the last error."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._since: float | None = None
-        self._error: psycopg.Error | None = None
-
-    def record(self, error: psycopg.Error, *, since: float) -> None:
-        with self._lock:
-            self._error = error
-            self._since = since if self._since is None else self._since
-
-    def end(self) -> None:
-        with self._lock:
-            self._since = self._error = None
-
-    def check(self) -> None:
-        """Raise `Unreachable` if an outage has lasted `OUTAGE_SECONDS`."""
-        with self._lock:
-            since, error = self._since, self._error
-        if since is not None and time.monotonic() - since >= OUTAGE_SECONDS:
-            raise Unreachable(str(error)) from error
+    since: float
+    error: psycopg.Error
 
 
 class _Connection(psycopg.Connection):
-    """A connection that reports to *outage* whether it could be opened."""
+    """A connection that tells *pool* whether it could be opened."""
 
     @classmethod
-    def connect(cls, conninfo: str = "", *, outage: _Outage, **options: Any) -> Self:  # type: ignore[override]  # those of psycopg
+    def connect(cls, conninfo: str = "", *, pool: "Pool", **options: Any) -> Self:  # type: ignore[override]  # those of psycopg
         begun = time.monotonic()
         try:
             connection = super().connect(conninfo, **options)
         except psycopg.OperationalError as error:
             if not is_connection_limit(error):
-                outage.record(error, since=begun)
+                since = begun if pool.outage is None else pool.outage.since
+                pool.outage = _Outage(since, error)
             raise
-        outage.end()
+        pool.outage = None
         return connection
 
 
@@ -74,11 +56,11 @@ class Pool(ConnectionPool[psycopg.Connection]):
     """
 
     def __init__(self, url: str) -> None:
-        self._outage = _Outage()
+        self.outage: _Outage | None = None  # replaced whole, so that any thread may read it
         super().__init__(
             connection_string(url),
             connection_class=_Connection,
-            kwargs={"outage": self._outage},
+            kwargs={"pool": self},
             min_size=1,
             max_size=_MAX_CONNECTIONS,
             open=True,
@@ -100,7 +82,8 @@ class Pool(ConnectionPool[psycopg.Connection]):
             try:
                 return super().getconn(_POLL_SECONDS)
             except PoolTimeout:
-                self._outage.check()
+                if (outage := self.outage) and time.monotonic() - outage.since >= OUTAGE_SECONDS:
+                    raise Unreachable(str(outage.error)) from outage.error
                 if time.monotonic() >= deadline:
                     raise PoolTimeout(f"no connection was free for {wait_seconds:g} s") from None
 

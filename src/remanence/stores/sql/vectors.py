@@ -8,7 +8,7 @@ from datetime import datetime
 from math import sqrt
 from typing import LiteralString, NamedTuple, TypeAlias
 
-from remanence.errors import MissingExtra
+from remanence.errors import needs_extra
 from remanence.protocols import EVERYTHING
 from remanence.stores.rows import NO_LIMIT, Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import facts
@@ -118,10 +118,8 @@ def rank_exactly(connection: Connection, query: Comparison) -> Iterator[tuple[in
     ).fetchall()
     if not found:
         return
-    try:
+    with needs_extra("vectors"):
         numpy = importlib.import_module("numpy")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("vectors", error.name or "numpy") from error
     floats = numpy.frombuffer(b"".join(value for _, value in found), dtype="<f4")
     vector = numpy.frombuffer(encode_vector(query.vector), dtype="<f4")
     scores = floats.reshape(-1, len(query.vector)) @ vector
