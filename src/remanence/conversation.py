@@ -25,7 +25,7 @@ from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
-from remanence.costs.reported import require_usage
+from remanence.costs.ledger import require_usage
 from remanence.errors import (
     ConversationErased,
     ConversationGrown,

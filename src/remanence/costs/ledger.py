@@ -4,14 +4,24 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, get_args
 
 from remanence import telemetry
+from remanence.arguments import (
+    require_amount,
+    require_choices,
+    require_count,
+    require_moment,
+    require_one_of,
+    require_text,
+    require_unicode,
+)
 from remanence.background import Background, wait_for_end
 from remanence.costs import with_list_price
 from remanence.errors import StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
+from remanence.types.usage import Purpose
 
 _MAX_ROWS: Final = 500
 _MAX_WAIT_SECONDS: Final = 5.0
@@ -128,3 +138,22 @@ def _reason(error: Exception, usages: Sequence[Usage]) -> str:
     (usage,) = usages
     conversation_id = usage.conversation.id if usage.conversation else None
     return f"{usage.purpose} of {usage.model!r}, conversation {conversation_id!r}: {reason}"
+
+
+def require_usage(usage: Usage) -> None:
+    """Raise `InvalidArgument` unless *usage* is a `Usage` that every ledger takes and can sum."""
+    require_one_of(Usage, usage=usage)
+    require_text(**_fields(usage, "purpose", "model", "outcome"))
+    require_text(**_fields(usage, "user"), optional=True)
+    require_unicode(**_fields(usage, "model", "outcome", "user"))
+    require_choices(get_args(Purpose), **{"usage.purpose": [usage.purpose]})
+    counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    require_count(**_fields(usage, *counts))
+    require_amount(**_fields(usage, "cost_usd"), optional=True)
+    require_amount(**_fields(usage, "duration_seconds"))
+    require_one_of(datetime, **_fields(usage, "at"))
+    require_moment(**_fields(usage, "at"))
+
+
+def _fields(usage: Usage, *names: str) -> dict[str, Any]:
+    return {f"usage.{name}": getattr(usage, name) for name in names}
