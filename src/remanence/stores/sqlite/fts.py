@@ -1,15 +1,20 @@
 """The FTS5 indexes, and the connection that uses them."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import LiteralString
 
 import apsw
 
+from remanence.stores.rows import Row, decode_content
+from remanence.stores.sql import search
 from remanence.stores.sql.connection import WordIndex
-from remanence.stores.terms import index_terms
-from remanence.types import ConversationRef, Owner
+from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MERGED_PAGES = 16
+_MAX_UNINDEXED = 1_000
+"""The newest messages outside of the index that are searched; each search indexes them anew."""
 
 
 class Connection(apsw.Connection):
@@ -62,12 +67,12 @@ class Connection(apsw.Connection):
         rows = self.execute(
             f"SELECT rowid, word_counts({index}, ?) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
             "AND +rowid IN (SELECT value FROM json_each(?))",
-            (len(scopes), _in_scopes(scopes, expression(terms)), f"[{','.join(map(str, keys))}]"),
+            (len(scopes), _in_scopes(scopes, _expression(terms)), f"[{','.join(map(str, keys))}]"),
         )
         return [(rowid, *map(int, counts.split())) for rowid, counts in rows]
 
 
-def expression(terms: Sequence[str]) -> str:
+def _expression(terms: Sequence[str]) -> str:
     """Return a query for any of the terms in FTS5 syntax."""
     return " OR ".join(map(_quote, terms))
 
@@ -99,3 +104,40 @@ def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
 
 def _in_scopes(scopes: Sequence[str], expression: str) -> str:
     return f"scope : ({' OR '.join(scopes)}) AND terms : ({expression})"
+
+
+def find_unindexed(
+    connection: Connection,
+    of: ConversationRef | Owner,
+    query: str,
+    *,
+    limit: int,
+    only: RecallFilter,
+) -> tuple[Hit, ...]:
+    """Search unindexed messages, for when the index cannot be written; best matches first."""
+    words = _expression(query_terms(query))
+    rows: Sequence[Row] = connection.execute(
+        "SELECT messages.key, content FROM conversations "  # noqa: S608 - a constant
+        "JOIN states ON states.conversation = conversations.key "
+        "JOIN messages ON messages.conversation = conversations.key AND seq > indexed_seq "
+        f"WHERE {search.condition_of(of)} AND kind = 'message' ORDER BY messages.key DESC LIMIT ?",
+        (*of, _MAX_UNINDEXED),
+    ).fetchall()
+    if not words or not rows or limit < 1:
+        return ()
+    # Created with the index's own statement, so that both use the same tokenizer.
+    definition: str = connection.execute(
+        "SELECT sql FROM sqlite_schema WHERE name = 'text_index'"
+    ).get
+    with contextlib.closing(apsw.Connection(":memory:")) as index:
+        index.execute(definition)
+        index.executemany(
+            "INSERT INTO text_index (rowid, scope, terms) VALUES (?, '', ?)",
+            [(key, index_terms(searchable_text(decode_content(content)))) for key, content in rows],
+        )
+        matches = index.execute(
+            "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
+            "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
+            (f"terms : ({words})",),
+        ).fetchall()
+    return search.first_hits(connection, matches, limit=limit, only=only)

@@ -14,7 +14,7 @@ from remanence.stores.sql import search, snapshots
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.retention import sizes_with
 from remanence.stores.sql.store import SQLStore
-from remanence.stores.sqlite import fts, unindexed
+from remanence.stores.sqlite import fts
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check, probe_writing
 from remanence.stores.sqlite.connection import Database
@@ -85,7 +85,9 @@ class SQLiteStore(SQLStore):
         found = await self._read(lambda c: search.find(c, of, query, limit=limit, only=only))
         if is_indexed:
             return found
-        outside = await self._read(lambda c: unindexed.find(c, of, query, limit=limit, only=only))
+        outside = await self._read(
+            lambda c: fts.find_unindexed(c, of, query, limit=limit, only=only)
+        )
         # Scores of two indexes are not comparable; ranks are.
         ranked = itertools.zip_longest(outside, found)
         return tuple(hit for pair in ranked for hit in pair if hit is not None)[:limit]
