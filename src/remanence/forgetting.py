@@ -81,8 +81,7 @@ async def forget_messages(
     seqs = {message.seq for message in messages}
     erased = facts_to_erase(known, with_superseded(known, set(fact_ids)), ref, seqs)
     await _forget_vectors(runtime, owner, erased)
-    outcome = await forgetting.forget(ref, owner, messages, set(fact_ids))
-    erasure = outcome.erasure
+    erasure, vectors = await forgetting.forget(ref, owner, messages, set(fact_ids))
     await _forget_vectors(runtime, owner, erasure.facts)
     files: tuple[str, ...] = ()
     if (blocks := runtime.blocks(ref.tenant)) is not None:
@@ -109,7 +108,7 @@ async def forget_messages(
         notes_gone=erasure.notes_gone,
         notes_new=erasure.notes_new,
         facts=erasure.facts,
-        vectors=outcome.vectors,
+        vectors=vectors,
         files=files,
         still_in=still_in,
         salt=salt,

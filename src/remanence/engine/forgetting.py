@@ -11,7 +11,7 @@ from collections.abc import (
     Set as AbstractSet,
 )
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from remanence.clock import Clock
 from remanence.engine.segment_writer import SegmentWriter
@@ -36,13 +36,6 @@ TRIES: Final = 50
 FORGOTTEN: Final = "forgotten"
 
 
-class Outcome(NamedTuple):
-    """The erasure, and the number of erased vectors."""
-
-    erasure: Erasure
-    vectors: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
     """Plans an erasure from a snapshot, and commits it if nothing has changed meanwhile."""
@@ -59,8 +52,11 @@ class Forgetting:
         owner: Owner | None,
         messages: Sequence[Message],
         fact_ids: AbstractSet[str],
-    ) -> Outcome:
-        """Forget messages, and all segments and facts derived from them."""
+    ) -> tuple[Erasure, int]:
+        """Forget messages, and all segments and facts derived from them.
+
+        Returns the erasure, and the number of erased vectors.
+        """
         for _ in range(TRIES):
             state = await self.store.state(ref)
             if state is None and owner is not None and not messages:
@@ -70,7 +66,7 @@ class Forgetting:
             erasure = await self._plan(state, messages, fact_ids)
             erased = await self.store.forget(state, erasure, at=self.clock.now())
             if erased is not None:
-                return Outcome(erasure, erased.vectors)
+                return erasure, erased.vectors
         raise StoreError(
             f"conversation {ref.id!r} was deleted, or changed {TRIES} times meanwhile: try again"
         )
@@ -83,12 +79,12 @@ class Forgetting:
                 return False
         return True
 
-    async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> Outcome:
+    async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> tuple[Erasure, int]:
         """Forget facts on behalf of a conversation that has no messages yet."""
         gone = with_superseded(await self.store.facts(owner, history=True), fact_ids)
         for fact_id in fact_ids:
             await self.store.forget_fact(owner, fact_id)
-        return Outcome(Erasure(tombstones=(), facts=tuple(gone)), 0)
+        return Erasure(tombstones=(), facts=tuple(gone)), 0
 
     async def _plan(
         self, state: MemoryState, messages: Sequence[Message], fact_ids: AbstractSet[str]
