@@ -1,8 +1,7 @@
 """Vectors of notes, messages and facts: pending tasks, writes, and exact search with numpy."""
 
 import importlib
-import sys
-from array import array
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import sqrt
@@ -163,10 +162,7 @@ def nearest_facts(
 def encode_vector(vector: Sequence[float]) -> bytes:
     """Return the vector scaled to length 1, as stored."""
     length = sqrt(sum(value * value for value in vector)) or 1.0
-    values = array("f", [value / length for value in vector])
-    if sys.byteorder == "big":
-        values.byteswap()
-    return values.tobytes()
+    return struct.pack(f"<{len(vector)}f", *(value / length for value in vector))
 
 
 def _cursor(connection: Connection, model: str, subject: str) -> int:
