@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from remanence import telemetry
-from remanence.errors import Closed, ModelError, RemanenceError
+from remanence.errors import Closed, ModelError, RemanenceError, StoreUnavailable
 
 T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
 CANCEL_AGAIN_SECONDS = 5.0
+PATIENCE_SECONDS = 0.25
+"""Seconds that a reader waits: enough for commits to a slow disk, too short to wait out a lock."""
 
 
 class Background:
@@ -194,3 +196,15 @@ def closed_error() -> Closed:
 def start_beside(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     """Start *work* as a task beside a call, which must cancel or await it."""
     return asyncio.create_task(work, name=name)
+
+
+async def write_if_possible(write: Awaitable[T]) -> T | None:
+    """Return the result of *write*; None if the store cannot be written now.
+
+    A write that takes too long is abandoned, or completes later without the reader.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await write
+    except (StoreUnavailable, TimeoutError):
+        return None

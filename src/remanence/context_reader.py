@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from remanence import telemetry
+from remanence.background import write_if_possible
 from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.snapshots import activate, read_snapshot
@@ -24,7 +25,6 @@ from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
-from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from remanence.background import write_if_possible
 from remanence.clock import Clock, render_time
 from remanence.engine.waits import has_waited
 from remanence.errors import ModelError
 from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
 from remanence.protocols import CallLimits, Model, ModelAnswer, ModelRequest
 from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
-from remanence.stores.optional import write_if_possible
 from remanence.tokens import count_tokens
 from remanence.types import CallPermit
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from remanence.background import write_if_possible
 from remanence.clock import Clock
 from remanence.errors import StoreUnavailable
 from remanence.protocols import EVERYTHING
-from remanence.stores.optional import write_if_possible
 from remanence.stores.sql import search, snapshots
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.retention import sizes_with
