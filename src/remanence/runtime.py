@@ -96,7 +96,7 @@ def choose_engine(settings: Settings, url: str) -> EngineFactory:
         )
     with needs_extra("postgres"):
         module = importlib.import_module("remanence.engine.procrastinate")
-    return functools.partial(module.make_engine, url=url)
+    return functools.partial(LocalEngine, jobs=functools.partial(module.take_jobs, url))
 
 
 class Runtime:

@@ -11,7 +11,8 @@ from tests.postgres import empty, until
 
 from remanence import Memory, Settings
 from remanence.clock import SystemClock
-from remanence.engine.procrastinate import make_engine
+from remanence.engine.local import LocalEngine
+from remanence.engine.procrastinate import take_jobs
 from remanence.errors import InvalidMessage
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -30,7 +31,7 @@ class TestProcrastinateEngine(EngineContract):
     @pytest.fixture
     def open_again(self, database: str) -> OpenStore:
         empty(database)
-        type(self).make_engine = partial(make_engine, url=database)
+        type(self).make_engine = partial(LocalEngine, jobs=partial(take_jobs, database))
 
         async def open_handle() -> Store:
             return await open_store(database)

@@ -29,7 +29,7 @@ LAST_KEY = 2**63 - 1
 
 LookAt: TypeAlias = Callable[[ConversationRef], Awaitable[None]]
 """Works on a conversation until nothing is due for it, or another process works on it."""
-Jobs: TypeAlias = Callable[[LookAt, int], Awaitable[None]]
+Jobs: TypeAlias = Callable[[Reconciler, LookAt, int], Awaitable[None]]
 """Takes shared jobs and looks at their conversations, up to a limit at a time, until cancelled."""
 
 
@@ -88,7 +88,8 @@ class LocalEngine:
             if self._jobs is None:
                 self._looks = background.spawn("scan", self._watch)
             else:
-                take = partial(self._jobs, partial(self._wait, self._looking), self._workers)
+                look_at = partial(self._wait, self._looking)
+                take = partial(self._jobs, self._reconciler, look_at, self._workers)
                 self._looks = background.spawn("looks", take)
         if self._jobs is None:
             background.spawn("retention", self._reconciler.pruner.keep_pruning)

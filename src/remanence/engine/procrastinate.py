@@ -7,9 +7,7 @@ and guard each commit, so lost, doubled or late jobs do no harm.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 from procrastinate import App, PsycopgConnector
@@ -19,7 +17,7 @@ from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
 from remanence.background import wait_for_end
-from remanence.engine.local import LocalEngine, LookAt
+from remanence.engine.local import LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
 from remanence.policy.schedule import longest_wait
@@ -89,8 +87,8 @@ class _JobManager(JobManager):
             self.unfinished.add(job_id)
 
 
-async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurrency: int) -> None:
-    """Run jobs, each of which is taken by one of the processes on the database, until cancelled."""
+async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurrency: int) -> None:
+    """Run jobs of the database at *url*, each taken by one of its processes, until cancelled."""
     await reconciler.use_rules()
     background, seconds = reconciler.leases.background, reconciler.leases.seconds
     connector = PsycopgConnector(
@@ -162,11 +160,3 @@ async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
 async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
     """Use autocommit, so that a suspended process holds no locks on jobs."""
     await connection.set_autocommit(True)
-
-
-def make_engine(
-    reconciler: Reconciler, *, workers: int, progressed: Callable[[], None], url: str
-) -> LocalEngine:
-    """Return an engine that runs jobs from the database at *url*."""
-    jobs = partial(take_jobs, reconciler, url)
-    return LocalEngine(reconciler, workers=workers, progressed=progressed, jobs=jobs)
