@@ -8,14 +8,13 @@ The format is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdA
 import dataclasses
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
-
-from pydantic.alias_generators import to_camel
 
 from remanence.files import (
     UNFINISHED,
@@ -55,7 +54,10 @@ class Block:
     estimated_tokens: int
 
 
-_KEYS = {field.name: to_camel(field.name) for field in dataclasses.fields(Block)}
+_KEYS = {
+    field.name: re.sub(r"_(\w)", lambda found: found[1].upper(), field.name)
+    for field in dataclasses.fields(Block)
+}
 """The fields of a block, with their names in a file."""
 
 
