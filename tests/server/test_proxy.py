@@ -764,6 +764,18 @@ async def test_an_error_of_the_provider_passes_with_its_headers(
     assert response.json()["error"]["message"] == "slow down"
 
 
+async def test_a_cookie_goes_neither_to_the_provider_nor_to_another_client(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    upstream.script(Fail(429, "slow down", "rate_limit_error", {"Set-Cookie": "of=a; Path=/"}))
+    refused = await ask(proxy, [user("Which gate?")], None, upstream)
+    other = {"authorization": "Bearer other", "cookie": "login=1"}
+    await ask(proxy, [user("Which gate?")], "B42.", upstream, **other)
+
+    assert "set-cookie" not in refused.headers
+    assert not any("cookie" in received.headers for received in upstream.received)
+
+
 async def test_a_provider_that_cannot_be_reached_is_named_and_its_address_is_only_in_the_log(
     memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
 import httpx2
@@ -47,6 +48,11 @@ def tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
+def no_cookies() -> CookieJar:
+    """Return a jar that stays empty, as a cookie of one caller must not go with another's request."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=()))
+
+
 class UnreadableBody(httpx2.TransportError):
     """A response body is too large, or its compression is unknown or broken."""
 
@@ -68,7 +74,13 @@ class BoundedClient(httpx2.AsyncClient):
 
     def __init__(self, seconds: float) -> None:
         timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
-        super().__init__(timeout=timeout, verify=tls_context(), mounts=_DIRECT, limits=_LIMITS)
+        super().__init__(
+            timeout=timeout,
+            verify=tls_context(),
+            mounts=_DIRECT,
+            limits=_LIMITS,
+            cookies=no_cookies(),
+        )
         self._seconds = seconds
 
     async def send(

@@ -19,7 +19,7 @@ from remanence.clock import Clock
 from remanence.errors import InvalidArgument
 from remanence.http.documents import EVENT
 from remanence.memory import Memory
-from remanence.providers.clients import tls_context
+from remanence.providers.clients import no_cookies, tls_context
 from remanence.types import Event
 
 _PREFIX: Final = "whsec_"
@@ -81,7 +81,10 @@ async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncItera
     """
     async with (
         httpx2.AsyncClient(
-            timeout=TIMEOUT_SECONDS, verify=tls_context(), follow_redirects=False
+            timeout=TIMEOUT_SECONDS,
+            verify=tls_context(),
+            follow_redirects=False,
+            cookies=no_cookies(),
         ) as client,
         Background() as background,
     ):

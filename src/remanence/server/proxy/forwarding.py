@@ -19,7 +19,7 @@ from starlette.types import Message, Send
 
 from remanence.errors import Closed, InvalidMessage
 from remanence.memory import Memory
-from remanence.providers.clients import tls_context
+from remanence.providers.clients import no_cookies, tls_context
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
@@ -48,8 +48,13 @@ _HOP: Final = frozenset(
 _MAX_GAPS: Final = 20
 _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number": ?([0-9]+)')
 _BROKE_OFF: Final = "broke off its answer"
-_NOT_RETURNED: Final = _HOP | {"date"}  # the server adds its own
+_COOKIES: Final = ("cookie", "set-cookie")
+"""Cookies of this host may be those of a login in front, and the provider sets its own for callers of
+one key.
+"""
+_NOT_RETURNED: Final = _HOP | {"date", *_COOKIES}  # the server adds its own date
 _NOT_SENT: Final = _HOP | {
+    *_COOKIES,
     "host",
     "content-length",
     "accept-encoding",
@@ -331,7 +336,11 @@ def _reading() -> Iterator[None]:
 def _open_client(seconds: float) -> httpx2.AsyncClient:
     timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
     return httpx2.AsyncClient(
-        timeout=timeout, verify=tls_context(), limits=_LIMITS, follow_redirects=False
+        timeout=timeout,
+        verify=tls_context(),
+        limits=_LIMITS,
+        follow_redirects=False,
+        cookies=no_cookies(),
     )
 
 
