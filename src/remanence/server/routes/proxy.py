@@ -59,7 +59,11 @@ def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
     return {"responses": _RELAYED, "openapi_extra": extra}
 
 
-_ABOVE: Final = "the path has '.' or '..': only paths below the base URL are forwarded"
+_ABOVE: Final = (
+    "the path has '.' or '..', or is percent-encoded more than twice: only paths below the base URL are "
+    "forwarded"
+)
+_MAX_ENCODINGS: Final = 2
 
 _WEBSOCKET: Final = (
     "the proxy forwards no WebSocket, as memory does not read one: connect to the provider itself, or "
@@ -119,9 +123,14 @@ async def _forward(forwarder: Forwarder, request: Request, path: str) -> Respons
 
 
 def _has_dots(path: str) -> bool:
-    """Return whether a server may read a part of *path* as `.` or `..`, however it is encoded."""
-    while (decoded := unquote(path)) != path:
-        path = decoded
+    """Return whether a server may read a part of *path* as `.` or `..`, however it is encoded.
+
+    True also for a path that is encoded more than twice, as each decoding takes time.
+    """
+    for _ in range(_MAX_ENCODINGS):
+        path = unquote(path)
+    if unquote(path) != path:
+        return True
     parts = path.replace("\\", "/").split("/")
     return any(part.partition(";")[0].strip() in (".", "..") for part in parts)
 
