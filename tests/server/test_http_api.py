@@ -450,6 +450,19 @@ async def test_a_compressed_body_is_a_problem_that_says_so(client: Client) -> No
     assert "send it without content-encoding" in response.json()["detail"]
 
 
+async def test_a_body_with_a_million_faults_is_refused_at_once_for_the_first(
+    client: Client,
+) -> None:
+    numbers = await client.post(f"{TRIP}/context", knowledge=[1] * 1_000_000)
+    fields = await client.post(f"{TRIP}/context", **{f"f{n}": 1 for n in range(200_000)})
+    tags = await client.post("/v1/facts?user=ana", summary="Ana sails.", tags=["a"] * 200_000)
+
+    for response in (numbers, fields, tags):
+        assert response.status_code == 422
+        assert len(response.json()["errors"]) == 1
+    assert "200,000 fields, more than 100" in fields.json()["detail"]
+
+
 async def test_a_value_that_is_refused_is_named_in_our_own_words(client: Client) -> None:
     response = await client.post("/v1/facts?user=ana", summary="Ana likes nuts.\0")
     detail = "#/summary: it has a NUL character at position 15: remove it"

@@ -13,9 +13,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     StrictBool,
     TypeAdapter,
+    model_validator,
 )
 
 from remanence.arguments import bad_character
@@ -31,6 +33,11 @@ EVENT: Final = TypeAdapter(Event)
 
 MAX_MESSAGES: Final = 1_000
 """Maximum number of messages per request, which are appended in one transaction."""
+
+MAX_FIELDS: Final = 100
+"""Maximum number of fields of a body, as the report of an unknown one takes some time."""
+
+MAX_TAGS: Final = 100
 
 _NUMBER: Final = re.compile(r"\s*[-+]?[\d.]+\s*")
 
@@ -67,6 +74,9 @@ def require_unicode(text: str) -> str:
 Text = Annotated[str, AfterValidator(require_unicode)]
 """A text without NUL and lone surrogates."""
 
+Texts = Annotated[list[Text], FailFast()]
+"""Texts, of which only the first wrong one is reported, as there may be a million."""
+
 
 def require_path_name(name: str) -> str:
     """Return *name*, unless clients resolve it in a path, even percent-encoded.
@@ -97,6 +107,13 @@ TimeZone = Annotated[str, AfterValidator(_require_zone)]
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _limit_fields(cls, data: object) -> object:
+        if isinstance(data, dict) and len(data) > MAX_FIELDS:
+            raise ValueError(f"the body has {len(data):,} fields, more than {MAX_FIELDS}")
+        return data
 
 
 class NewConversation(_Body):
@@ -169,7 +186,7 @@ class ContextBody(_Body):
 
     system: Text = ""
     identity: Text = ""
-    knowledge: list[Text] = []
+    knowledge: Texts = []
     recall: Text | None = None
     channel: Text | None = Field(default=None, max_length=100)
     model: Text | None = None
@@ -199,8 +216,8 @@ class FlushBody(_Body):
 class ForgetBody(_Body):
     """Messages and facts to forget by id, or a query that only finds candidates."""
 
-    message_ids: list[Text] = []
-    facts: list[Text] = []
+    message_ids: Texts = []
+    facts: Texts = []
     query: Text | None = None
     everywhere: StrictBool = Field(
         default=False, description="Search all conversations of the user for the query."
@@ -315,7 +332,7 @@ class NewFact(_Body):
 
     summary: Text = Field(examples=["Ana is allergic to nuts."])
     type: FactType = "knowledge"
-    tags: list[Text] = []
+    tags: Texts = Field(default=[], max_length=MAX_TAGS)
     valid_from: Moment | None = None
     replaces: Text | None = None
     conversation: Name | None = None
