@@ -781,13 +781,14 @@ async def test_a_provider_that_cannot_be_reached_is_named_and_its_address_is_onl
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    app = create_app(memory, openai_url=f"http://127.0.0.1:{port}")
+    app = create_app(memory, openai_url=f"http://reader:hunter2@127.0.0.1:{port}/v1")
     async with served(app) as proxy, openai_client(proxy) as client:
         with pytest.raises(openai.InternalServerError) as caught:
             await client.models.list()
     assert "the upstream of /openai/v1 did not answer: ConnectError" in str(caught.value)
     assert str(port) not in str(caught.value)
     assert f"http://127.0.0.1:{port} did not answer: ConnectError" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 async def test_an_unreachable_provider_is_named_in_the_form_of_anthropic(memory: Memory) -> None:
