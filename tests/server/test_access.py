@@ -254,3 +254,16 @@ async def test_scopes_hold_where_a_host_program_mounts_the_service(memory: Memor
             answer = await client.http.get(f"/mem{path}", headers=headers)
             assert answer.status_code == status
         assert (await client.get("/mem/healthz")).status_code == 200
+
+
+async def test_no_cache_keeps_what_one_tenant_got_for_another(
+    memory: Memory, upstream: ModelServer
+) -> None:
+    app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url)
+    key = header(await memory.keys.create("app", scopes=("read", "write", "erase")))
+    async with served(app) as client:
+        for path in ("/v1/facts?user=ana", "/v1/users/ana/export", "/openai/v1/models", "/v1/gone"):
+            response = await client.http.get(path, headers=key)
+            assert response.headers["cache-control"] == "no-store"
+            assert response.headers["x-content-type-options"] == "nosniff"
+        assert (await client.get("/")).headers["cache-control"] == "no-cache"

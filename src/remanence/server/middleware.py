@@ -1,4 +1,4 @@
-"""Middleware: allowed hosts and origins, request body limits, and the request log."""
+"""Middleware: allowed hosts and origins, request body limits, caches, and the request log."""
 
 import asyncio
 import re
@@ -161,6 +161,26 @@ class BodyLimit:
             if size > 2 * self._max_bytes:
                 break
         return None if is_large else bytes(body)
+
+
+class PrivateResponses:
+    """Keeps responses out of caches, and browsers from guessing their type.
+
+    Tenants have the same paths, and only a header of our own that no cache knows tells them apart.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_privately(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("cache-control", "no-store")
+                headers.setdefault("x-content-type-options", "nosniff")
+            await send(message)
+
+        await self._app(scope, receive, send_privately)
 
 
 class RequestLog:
