@@ -16,6 +16,7 @@ from remanence.notes import one_line
 from remanence.notes.literals import LossReport
 from remanence.observers.extractive.observer import extract
 from remanence.observers.extractive.outcomes import rows_of_tools
+from remanence.observers.extractive.sentences import sentences
 from remanence.observers.observable import observable
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
@@ -121,6 +122,13 @@ def test_the_embedded_observer_lets_others_run_however_long_a_text_is(shape: str
         most = max(most, calls_of(lambda _: step(), ""))
 
     assert most <= MOST_CALLS
+
+
+def test_a_run_of_spaces_within_a_sentence_is_read_once() -> None:
+    """A pattern that looks to the end of the run from each space would take hours."""
+    first, *_, last = sentences(f"One{' ' * 300_000}two.")
+
+    assert (first.start, last.end) == (0, 300_007)
 
 
 def test_a_row_of_output_is_cut_however_long_its_line_is() -> None:

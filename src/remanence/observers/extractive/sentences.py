@@ -22,13 +22,15 @@ ITEM = "• "
 CODE = r"(?<!\w)`[^`\n]{1,200}+`(?!\w)"
 """Code between backticks; one in or behind a word is an apostrophe: "don`t", "perche`"."""
 _SPACE = rf"\s+(?:{ITEM})*+"
+_RUN = r"(?<=\s)(?<![=<>]\s)(?:(?<!\s\s)|(?<=[=<>]\s\s))"
+"""One place of a run of spaces: to look for its end from each of them would take long."""
 _ENDS = (
     rf"(?<=[.!?…؟।۔])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
     rf"(?<=[!?؟])[!?؟]{{0,20}}{_SPACE}",
     rf"(?<=[。！？；…])[。！？…]{{0,20}}[」』”’）]{{0,20}}(?:{_SPACE})?",
     r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
     rf"(?<=\n)\n*(?:{ITEM})*+",
-    rf"(?<=\s)(?<![=<>]\s)\s*(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\]\s*(?:\n|\Z|\[))",
+    rf"{_RUN}\s*+(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\]\s*(?:\n|\Z|\[))",
 )
 # Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
 _END = rf"[.!?…؟।۔。！？；\s](?:{'|'.join(_ENDS)})"
