@@ -106,7 +106,7 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
         who: str = message.role
         if message.name:
             name = _label(message.name)
-            is_known = introduced.get(name) == message.role and name not in ROLES
+            is_known = introduced.get(name) == message.role and name.casefold() not in ROLES
             introduced[name] = message.role
             who = name if is_known else f"{message.role} {name}"
         yield f"#{message.seq} {who}:"
