@@ -1,5 +1,6 @@
 """`remanence chat`: a conversation with a model that has the memory."""
 
+import importlib
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -98,6 +99,9 @@ def _lines(*, interactive: bool) -> Iterator[str]:
             sys.stdin.reconfigure(errors="replace")
         yield from sys.stdin
         return
+    # Without it input() cuts a line at 4,095 bytes, and each line of pasted text is a message.
+    with suppress(ImportError):  # Windows has none
+        importlib.import_module("readline")
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             yield input("> ")

@@ -1,0 +1,46 @@
+"""The prompt of `remanence chat` in a terminal."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+READ = "from remanence.cli.chat_command import _lines; print(repr(next(_lines(interactive=True))))"
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        pytest.param(b"x" * 6_000 + b"END\r", repr("x" * 6_000 + "END"), id="a long line"),
+        pytest.param(b"\x1b[200~one\rtwo\x1b[201~\r", repr("one\ntwo"), id="pasted lines"),
+        pytest.param(b"seat\x1b[Ds\r", repr("seast"), id="an arrow key"),
+    ],
+)
+def test_a_message_at_the_prompt_is_read_whole(typed: bytes, read: str) -> None:
+    pytest.importorskip("readline")
+    terminal, end = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "INPUTRC": "/dev/null"}
+    with subprocess.Popen(
+        (sys.executable, "-c", READ),
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        env=environment,
+        start_new_session=True,
+    ):
+        os.close(end)
+        shown = b""
+        while b"> " not in shown:
+            shown += os.read(terminal, 4_096)
+        sent = 0
+        while read.encode() not in shown:
+            sent += os.write(terminal, typed[sent : sent + 500]) if sent < len(typed) else 0
+            try:
+                shown += os.read(terminal, 65_536)
+            except OSError:  # the process has ended
+                break
+    os.close(terminal)
+
+    assert read in shown.decode()
