@@ -1,3 +1,4 @@
+import gzip
 import json
 import zipfile
 from contextlib import suppress
@@ -260,6 +261,13 @@ def test_an_archive_is_to_be_unpacked_and_the_file_in_it_is_named(tmp_path: Path
         MalformedTranscript, match=r"exp\.zip is a ZIP archive: unpack .* conversations"
     ):
         open_transcript(tmp_path / "exp.zip")
+
+
+def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(json.dumps(said("a")).encode()))
+
+    with pytest.raises(MalformedTranscript, match=r"t\.jsonl\.gz is compressed by gzip: unpack it"):
+        open_transcript(tmp_path / "t.jsonl.gz")
 
 
 def test_a_broken_document_is_named_with_the_line_in_it() -> None:

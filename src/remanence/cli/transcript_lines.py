@@ -13,6 +13,7 @@ SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversa
 `contents` from Gemini, `conversations` from exports."""
 
 _ZIP = b"PK\x03\x04"
+_GZIP = b"\x1f\x8b"
 
 Convert: TypeAlias = Callable[[JsonObject], JsonObject]
 """Converts an object of another format to a message, or to an object with messages."""
@@ -57,6 +58,8 @@ def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
                 f"{name} is a ZIP archive: unpack it, and name a file in it, such as conversations.json "
                 "in an export of ChatGPT or Claude"
             )
+        if number == 1 and line.startswith(_GZIP):
+            raise MalformedTranscript(f"{name} is compressed by gzip: unpack it with gunzip")
         try:
             yield number, line.decode("utf-8-sig")  # joined files have marks in between
         except UnicodeDecodeError as error:
