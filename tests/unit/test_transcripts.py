@@ -270,6 +270,20 @@ def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
         open_transcript(tmp_path / "t.jsonl.gz")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "user", "message": {"role": "user", "content": "a"}, "uuid": "u1"},
+        {"type": "response_item", "payload": {"type": "message", "role": "user"}},
+        {"type": "human", "content": "a", "id": "1"},
+        {"type": "human", "data": {"content": "a"}},
+    ],
+    ids=["Claude Code", "Codex", "LangChain", "LangChain, as dict"],
+)
+def test_an_object_of_an_unknown_type_is_refused(line: dict[str, Any]) -> None:
+    assert "is not one of OpenAI's Responses API" in refusal(json.dumps(line))
+
+
 def test_a_broken_document_is_named_with_the_line_in_it() -> None:
     text = '[\n {"role": "user", "content": "a"},\n {"role": "user" "content": "b"}\n]'
 

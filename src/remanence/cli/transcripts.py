@@ -33,6 +33,8 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
 _MILLISECONDS_FROM = 1e11
 _LEAP_SECOND = re.compile(r"(?<=[Tt ]\d\d:\d\d:)60")
+_RESPONSES_ITEMS = {"message", "reasoning", "compaction", "item_reference", "mcp_list_tools"}
+_RESPONSES_SUFFIXES = ("_call", "_output", "_approval_request", "_approval_response")
 _ANTHROPIC_BLOCKS = {
     "container_upload",
     "document",
@@ -198,6 +200,12 @@ def _read(data: JsonObject) -> Message:
     ]
     is_item = any(name.startswith(("input_image", "input_file")) for name in types)
     if is_item if "role" in data else isinstance(data.get("type"), str):
+        kind = str(data.get("type", "message"))
+        if kind not in _RESPONSES_ITEMS and not kind.endswith(_RESPONSES_SUFFIXES):
+            raise InvalidMessage(
+                f"type {quote(kind)} is not one of OpenAI's Responses API, and there is no role: "
+                'convert the file to messages such as {"role": "user", "content": "..."}'
+            )
         item = {key: value for key, value in data.items() if key not in TIME_KEYS}
         (message,) = Message.from_openai_responses([item])
         return message
