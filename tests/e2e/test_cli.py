@@ -1001,3 +1001,12 @@ async def record(url: str, calls: list[Usage]) -> None:
     store = await open_store(url)
     await store.record_usage(calls)
     await store.close()
+
+
+@pytest.mark.parametrize("other", [("chat-7",), ("--to", "blocks")])
+def test_an_export_is_of_a_user_or_of_a_conversation(cli: Cli, other: tuple[str, ...]) -> None:
+    run = cli("export", *other, "--user", "ana")
+
+    assert run.returncode == 2
+    assert "leave out the conversation and --to" in " ".join(run.stderr.split())
+    assert run.stdout == ""

@@ -38,6 +38,10 @@ async def export(
 
     Each segment becomes a block, and each block a line.
     """
+    if user is not None and (conversation is not None or to is not None):
+        raise typer.BadParameter(
+            "--user exports all of a user: leave out the conversation and --to"
+        )
     settings = load(url=db).settings
     if user is not None:
         async with open_existing(settings) as memory:
