@@ -470,3 +470,21 @@ async def test_what_an_agent_says_between_messages_of_the_user_has_the_users_zon
     alone = [note for note in notes if note.first_seq > 20]
     assert alone
     assert all("until May 11" in note.text for note in alone)
+
+
+async def test_notes_exceed_their_share_only_at_the_beginning_of_a_conversation() -> None:
+    policy = Policy(observe_tokens=1_000, note_ratio=0.2, min_note_tokens=200, keep_last=0)
+    observer = ScriptedObserver()
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        for number in range(6):
+            await chat.append(Message.user(f"{number}: {WORDS * 25}"))
+            await chat.flush(everything=True)
+
+    source_tokens = [sum(m.tokens for m in request.messages) for request in observer.requests]
+    shares = [
+        request.target_tokens / tokens
+        for request, tokens in zip(observer.requests, source_tokens, strict=True)
+    ]
+    assert [sum(source_tokens[:i]) < 2_000 for i in range(6)] == [share > 0.2 for share in shares]
+    assert 1 < sum(share > 0.2 for share in shares) < 6

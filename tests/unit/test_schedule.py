@@ -230,6 +230,15 @@ def test_notes_of_a_short_source_take_no_more_than_those_of_a_full_one() -> None
     assert observation_target(policy, 900) == 200
 
 
+@pytest.mark.parametrize(("noted_tokens", "target"), [(0, 500), (5_999, 500), (6_000, 200)])
+def test_only_the_beginning_of_a_conversation_has_more_notes_than_their_share(
+    noted_tokens: int, target: int
+) -> None:
+    policy = Policy(note_ratio=0.2, min_note_tokens=600, observe_tokens=8_000)
+
+    assert observation_target(policy, 1_000, noted_tokens) == target
+
+
 # Activation
 
 

@@ -91,10 +91,10 @@ class SegmentWriter:
         Raises:
             Exception: the error of the first slice, if it failed.
         """
-        state, known = snapshot.state, _known_notes(snapshot.segments)
+        state = snapshot.state
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._try_to_observe(state, messages, known))
+                group.create_task(self._try_to_observe(state, messages, snapshot.segments))
                 for messages in slices
             ]
         made = [task.result() for task in tasks]
@@ -111,13 +111,13 @@ class SegmentWriter:
         return state is not snapshot.state
 
     async def _try_to_observe(
-        self, state: MemoryState, messages: tuple[Message, ...], known: tuple[Note, ...]
+        self, state: MemoryState, messages: tuple[Message, ...], earlier: Sequence[Segment]
     ) -> Segment | Exception:
         """Return an uncommitted observation, or the error of making it."""
         empty = self.without_notes(messages)
         try:
             with guard_cancellation():
-                draft, seen = await self._draft(state, messages, known=known)
+                draft, seen = await self._draft(state, messages, earlier)
             return await self._observation(empty, draft, seen)
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return error
@@ -128,8 +128,8 @@ class SegmentWriter:
         messages = await self.store.messages(
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
         )
-        before = tuple(s for s in snapshot.segments if s.last_seq < failed.first_seq)
-        draft, seen = await self._draft(state, messages, known=_known_notes(before))
+        earlier = [s for s in snapshot.segments if s.last_seq < failed.first_seq]
+        draft, seen = await self._draft(state, messages, earlier)
         empty = self.without_notes(messages, generation=failed.generation)
         return await self._replace(state, failed, await self._observation(empty, draft, seen))
 
@@ -151,7 +151,7 @@ class SegmentWriter:
         Its `made_by` marks it as a stand-in if another observer is configured.
         """
         embedded = replace(self, observer=ExtractiveObserver())
-        draft, seen = await embedded._draft(state, messages, known=())
+        draft, seen = await embedded._draft(state, messages)
         if seen and not self.is_embedded:
             draft = replace(draft, made_by=f"{STAND_IN}{draft.made_by}")
         empty = self.without_notes(messages, generation=generation)
@@ -182,7 +182,7 @@ class SegmentWriter:
         Raises:
             ObservationSkipped: a hook vetoed.
         """
-        request = await self._request(state, messages, known=())
+        request = await self._request(state, messages)
         return (await prepare(request, self.hooks)).messages if request.messages else ()
 
     async def reflect(
@@ -239,23 +239,24 @@ class SegmentWriter:
         )
 
     async def _draft(
-        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+        self, state: MemoryState, messages: Sequence[Message], earlier: Sequence[Segment] = ()
     ) -> tuple[Draft, Sequence[Message]]:
         """Return the observer's draft for *messages*, and the messages that it was shown."""
-        request = await self._request(state, messages, known=known)
+        request = await self._request(state, messages, earlier)
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observe(self.observer, request, self.hooks)
         return draft, request.messages
 
     async def _request(
-        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+        self, state: MemoryState, messages: Sequence[Message], earlier: Sequence[Segment] = ()
     ) -> ObserveRequest:
         source_tokens = sum(message.tokens for message in messages)
+        noted_tokens = sum(segment.source_tokens for segment in earlier)
         return ObserveRequest(
             conversation=state.ref,
             messages=await observable_messages(await self._in_users_zone(state, messages)),
-            known=known,
-            target_tokens=observation_target(self.policy, source_tokens),
+            known=_known_notes(earlier),
+            target_tokens=observation_target(self.policy, source_tokens, noted_tokens),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
@@ -351,6 +352,6 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
     return tuple(literal.text for literal in report.missing()[:LOST_LITERALS])
 
 
-def _known_notes(segments: tuple[Segment, ...]) -> tuple[Note, ...]:
+def _known_notes(segments: Sequence[Segment]) -> tuple[Note, ...]:
     notes = [note for segment in segments for note in segment.notes]
     return tuple(notes[-KNOWN_NOTES:])

@@ -48,6 +48,8 @@ MESSAGE_HEAD_TOKENS = 20
 HEADING_TOKENS = 20
 MIN_HEADED_TOKENS = 64
 """The fewest tokens of notes that leave room beside the heading with day and speaker."""
+LONG_CONVERSATION = 2
+"""Times `min_note_tokens` that the notes of a conversation have from which it is a long one."""
 
 OPEN_TURN_FACTOR = 1.25
 """How far backlog and raw tail may exceed their budgets during an open turn."""
@@ -348,11 +350,16 @@ def plan_reflection(
     return ReflectionPlan(generation, target, min(tokens, budget))
 
 
-def observation_target(policy: Policy, source_tokens: int) -> int:
-    """Return the most tokens of the notes on a source; a very short one may be noted in full."""
+def observation_target(policy: Policy, source_tokens: int, noted_tokens: int = 0) -> int:
+    """Return the most tokens of the notes on a source; a very short one may be noted in full.
+
+    *noted_tokens* are those of the messages before it, which have notes.
+    """
     share = source_tokens * policy.note_ratio
     usual = policy.observe_tokens * policy.note_ratio
     short = min(policy.min_note_tokens, usual, source_tokens / 2)
+    if noted_tokens * policy.note_ratio >= LONG_CONVERSATION * policy.min_note_tokens:
+        short = 0
     least = min(source_tokens + HEADING_TOKENS, MIN_HEADED_TOKENS)
     return int(min(max(share, short, least), policy.max_output_tokens))
 
