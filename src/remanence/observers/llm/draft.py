@@ -1,17 +1,31 @@
 """Turning a task into a draft: ask the model, then parse, check, trim and repair its answer."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
-from remanence.errors import ObservationRejected
-from remanence.notes import day_of
-from remanence.observers.llm.lines import LineNotes, line_text, read_lines
+from remanence.errors import ModelError, ObservationRejected
+from remanence.notes import day_of, render_notes
+from remanence.observers.llm.lines import LineNotes, format_line, line_text, read_lines
 from remanence.observers.llm.order import arrange
-from remanence.observers.llm.repair import repair
-from remanence.observers.llm.request import NOTHING, Answer, ask, check_answer, is_word
-from remanence.observers.llm.task import Task
-from remanence.observers.llm.values import text_of, without_invented
+from remanence.observers.llm.prompt import Entry, Section, fill_prompt
+from remanence.observers.llm.request import (
+    NOTHING,
+    SKIP,
+    Answer,
+    Question,
+    ask,
+    ask_once,
+    check_answer,
+    is_word,
+)
+from remanence.observers.llm.task import TOKENS_A_VALUE, Task
+from remanence.observers.llm.values import passages, text_of, values_note, without_invented
+from remanence.observers.llm.writer import output_limit
 from remanence.protocols import Model
 from remanence.types import Draft, DroppedLine, Note
+
+ADDED_VALUES = 5
 
 
 async def write_notes(model: Model, task: Task) -> Draft:
@@ -28,7 +42,7 @@ async def write_notes(model: Model, task: Task) -> Draft:
     # Parsing and checking would block the event loop long enough to delay other conversations.
     result, values = await asyncio.to_thread(_read, answer, task)
     if values:
-        result = await repair(model, task, result, values)
+        result = await _repair(model, task, result, values)
     return Draft(
         notes=result.notes, made_by=made_by, nothing=not result.notes, dropped=result.dropped
     )
@@ -86,3 +100,90 @@ def _check(answer: Answer, task: Task) -> LineNotes:
 def _key(note: Note) -> tuple[str | None, str, str | None, str]:
     """Return the key by which two notes of the same day count as equal."""
     return note.speaker, note.text.casefold(), note.supersedes, day_of(note.observed_at)
+
+
+async def _repair(model: Model, task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
+    """Return the notes with lines for *values*, asked for in one call.
+
+    If the call fails or is of no use, or repair is turned off, one line that lists the values is
+    added instead.
+    """
+    if not task.repair:
+        return await asyncio.to_thread(_add_values, task, made, values)
+    question = _repair_question(task, made.notes, values)
+    try:
+        answer = await ask_once(model, question)
+    except ModelError:
+        return await asyncio.to_thread(_add_values, task, made, values)
+    if is_word(answer.text, SKIP) or is_word(answer.text, NOTHING):
+        return made
+    return await asyncio.to_thread(_add_lines, task, made, values, answer, question)
+
+
+def _add_lines(
+    task: Task, made: LineNotes, values: Sequence[str], answer: Answer, question: Question
+) -> LineNotes:
+    """Return the notes with those lines of the answer that have one of the values."""
+    whole = answer.text if answer.complete else answer.text.rpartition("\n")[0]
+    read = read_lines(whole, task.origin)
+    asked = [note for note in read.notes if any(value in note.text for value in values)]
+    others = (
+        DroppedLine(text=line_text(note), reason="unasked")
+        for note in read.notes
+        if note not in asked
+    )
+    found, invented = without_invented(
+        asked, f"{task.question.text}\n{task.shown_text}\n{question.text}"
+    )
+    dropped = (*made.dropped, *read.dropped, *others, *invented)
+    if not found:
+        return _add_values(task, LineNotes(made.notes, dropped), values)
+    added = [replace(note, topic=None) for note in found]
+    notes = arrange(tuple(dict.fromkeys([*made.notes, *added])), task.request.note_format)
+    return task.fit(LineNotes(notes, dropped), wanted=added)
+
+
+def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -> Question:
+    around = passages(task.pieces, values)
+    places = [piece for piece in task.pieces if any(value in piece.text for value in values)]
+    beside = [
+        note
+        for note in notes
+        if any(
+            note.first_seq <= piece.last_seq and piece.first_seq <= note.last_seq
+            for piece in places
+        )
+    ]
+    return replace(
+        task.question,
+        purpose="repair",
+        live=None,
+        live_text="",
+        is_follow_up=True,
+        sections=(
+            Section("passages", around),
+            Section("notes", tuple(Entry("", format_line(note)) for note in beside)),
+            Section("missing values", (Entry("", "\n".join(values)),)),
+        ),
+        task=fill_prompt("repair", language=task.language_rule),
+        max_output_tokens=output_limit(
+            2 * TOKENS_A_VALUE * len(values), task.question.max_output_tokens
+        ),
+    )
+
+
+def _add_values(task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
+    """Return the notes with a line of the first values, as many as fit.
+
+    If it is the only line, it may be as long as a CRITICAL one.
+    """
+    last_at = made.notes[-1].observed_at if made.notes else None
+    limit = task.limits.ordinary if made.notes else task.limits.critical
+    for number in range(min(ADDED_VALUES, len(values)), 0, -1):
+        line = values_note(task.pieces, values[:number], at=last_at)
+        tokens = task.request.count_tokens(
+            render_notes([*made.notes, line], task.request.note_format)
+        )
+        if tokens <= limit:
+            return made._replace(notes=(*made.notes, line))
+    return made
