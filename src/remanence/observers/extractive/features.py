@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
@@ -176,7 +175,6 @@ def term_values(
     return tuple(values.items())
 
 
-@lru_cache(maxsize=10_000)
 def _rarity(count: int) -> float:
     return 1 / (1 + _RARITY * math.log(max(1, count)))
 
@@ -195,6 +193,5 @@ def _word_value(word: Word, vocabulary: Vocabulary) -> float:
     return VALUES["name" if word.is_name else "word"]
 
 
-@lru_cache(maxsize=20_000)
 def _digits(text: str) -> int:
     return sum(c.isdigit() for c in text)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from remanence.observers.learned.function_words import WORD, Classes, language_of
@@ -95,12 +94,10 @@ def _grammar(role: Role, tagged: Sequence[tuple[str, Classes]]) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=1 << 12)
 def _with_role(role: Role, feature: str) -> tuple[str, str]:
     return feature, f"{role}: {feature}"
 
 
-@lru_cache(maxsize=1 << 16)
 def _order(*symbols: str) -> str:
     return f"order {' '.join(symbols)}"
 
@@ -126,13 +123,9 @@ def _shape(line: Line, tokens: Sequence[str]) -> Iterator[str]:
         yield "capital"
     yield f"{line.role}: after {line.reply_to.role if line.reply_to else 'none'}"
     if line.reply_to:
-        for trait in _reply_traits(line.reply_to.text):
+        replied = line.reply_to.text
+        for trait in _shared_traits(replied, len(WORD.findall(replied))):
             yield f"{line.role}: reply to: {trait}"
-
-
-@lru_cache(maxsize=64)
-def _reply_traits(text: str) -> tuple[str, ...]:
-    return tuple(_shared_traits(text, len(WORD.findall(text))))
 
 
 def _shared_traits(text: str, tokens: int) -> list[str]:

@@ -4,11 +4,9 @@ They are compared by how much they share, where they differ, the classes of thei
 and learned scores of the later one. No word of content is a feature.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from itertools import count
 from math import inf, sqrt
 from typing import NamedTuple, TypeAlias
 
@@ -85,7 +83,7 @@ def pair_features(earlier: str, later: str) -> Groups:
         return ()
     found = (
         _overlap(one, other),
-        _differences(*_shapes(one.words, other.words)),
+        _differences(one.words, other.words),
         _classes(one.classes, other.classes),
     )
     return (*filter(None, found), _scores(later), _change(one, other, later))
@@ -124,28 +122,17 @@ def _grams(word: str) -> AbstractSet[str]:
 
 
 def _overlap(one: _Statement, other: _Statement) -> tuple[str, ...]:
-    shared = one.content & other.content
-    return _overlap_features(
-        (len(one.grams), len(other.grams)),
-        len(one.grams & other.grams),
-        max(map(len, shared), default=0),
-        len(one.content) - len(shared),
-        len(other.content) - len(shared),
-        _relation(one.numbers, other.numbers),
+    """The features of how much two statements share."""
+    common, shared = len(one.grams & other.grams), one.content & other.content
+    fewer, more = (len(said.content) - len(shared) for said in (one, other))
+    earlier, later = (
+        level(common / len(said.grams), 0.05, 0.15, 0.3, 0.45, 0.6, 0.8) for said in (one, other)
     )
-
-
-@lru_cache(maxsize=4_096)
-def _overlap_features(
-    sizes: tuple[int, int], common: int, longest: int, fewer: int, more: int, numbers: str
-) -> tuple[str, ...]:
-    """The features of how much two statements share; *sizes* are their numbers of parts of words."""
-    covered = (level(common / size, 0.05, 0.15, 0.3, 0.45, 0.6, 0.8) for size in sizes)
+    longest = max(map(len, shared), default=0)
+    numbers = _relation(one.numbers, other.numbers)
     features = (
-        *(
-            f"covers {name} {share}"
-            for name, share in zip(("earlier", "later"), covered, strict=True)
-        ),
+        f"covers earlier {earlier}",
+        f"covers later {later}",
         f"common grams {level(common, 1, 2, 4, 7, 12)}",
         f"longest common {level(longest, 1, 3, 4, 5, 6, 8, 10)}",
         f"only earlier {level(fewer, 1, 2, 3, 5)}",
@@ -164,15 +151,7 @@ def _relation(one: frozenset[str], other: frozenset[str]) -> str:
     return "within" if one < other or other < one else "other"
 
 
-def _shapes(*texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
-    """Yield the words of texts as numbers: texts that differ alike have the same."""
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    for text in texts:
-        yield tuple(map(numbers.__getitem__, text))
-
-
-@lru_cache(maxsize=4_096)
-def _differences(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, ...]:
+def _differences(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     """The features of what is replaced, added or left out, and at which place."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
@@ -191,7 +170,6 @@ def _place(begin: int, end: int, size: int) -> str:
     return "end" if end == size else "middle"
 
 
-@lru_cache(maxsize=4_096)
 def _classes(one: frozenset[str], other: frozenset[str]) -> tuple[str, ...]:
     """The classes of function words, with which of the statements have them."""
     found = ((one & other, "both"), (one - other, "earlier"), (other - one, "later"))
@@ -201,11 +179,6 @@ def _classes(one: frozenset[str], other: frozenset[str]) -> tuple[str, ...]:
 def _change(one: _Statement, other: _Statement, later: str) -> tuple[str, ...]:
     """The score that the later statement says a change, in steps, alone and with a common word."""
     names_it = any(len(word) >= _STEM for word in one.content & other.content)
-    return _change_features(later, names_it)
-
-
-@lru_cache(maxsize=4_096)
-def _change_features(later: str, names_it: bool) -> tuple[str, ...]:  # noqa: FBT001 - cached
     change = _change_score(later)
     return (
         f"change {level(change, -1.5, -1, -0.5, 0, 0.5, 1, 1.5)}",
