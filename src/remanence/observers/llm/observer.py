@@ -9,7 +9,6 @@ from remanence.notes import render_notes
 from remanence.notes.excerpts import beginning
 from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
-from remanence.observers.llm.lines import Origin
 from remanence.observers.llm.prompt import (
     CONTINUED_VERSION,
     OBSERVE_VERSION,
@@ -22,7 +21,7 @@ from remanence.observers.llm.prompt import (
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Limits, Task
 from remanence.observers.llm.transcript import Shown, transcript
-from remanence.observers.llm.values import Piece
+from remanence.observers.llm.values import Piece, origin_of
 from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import LivePrompt, ObserveRequest
 from remanence.types import ROLES, Draft, Message, Note
@@ -97,6 +96,7 @@ class ModelObserver(ModelWriter):
             count=request.count_tokens,
         )
         live = request.live if _shows(request.live, request.messages) else None
+        pieces = tuple(map(_piece, shown))
         entries = ((m.at, _beginning(m) if live else m.entry) for m in shown)
         return Task(
             request=request,
@@ -119,8 +119,8 @@ class ModelObserver(ModelWriter):
                 live_text="\n".join(message.entry.body for message in shown) if live else "",
             ),
             version=CONTINUED_VERSION if live else OBSERVE_VERSION,
-            origin=_origin(shown),
-            pieces=tuple(map(_piece, shown)),
+            origin=origin_of(pieces, sorted(ROLES)),
+            pieces=pieces,
             known=request.known,
             language_rule=self._language_rule,
             limits=_limits(request),
@@ -169,26 +169,12 @@ def _piece(shown: Shown) -> Piece:
         first_seq=shown.message.seq,
         last_seq=shown.message.seq,
         at=shown.at,
+        speakers=(shown.message.role, shown.message.speaker),
         text=text,
         entry=shown.entry,
         values_required=is_user
         and len(text) <= MAX_TYPED_CHARACTERS
         and text.count("\n") < MAX_TYPED_LINES,
-    )
-
-
-def _origin(shown: Sequence[Shown]) -> Origin:
-    names = dict.fromkeys((*sorted(ROLES), *(item.message.speaker for item in shown)))
-    return Origin(
-        first_seq=shown[0].message.seq,
-        last_seq=shown[-1].message.seq,
-        times={item.message.seq: item.at for item in shown if item.at is not None},
-        speakers={name.casefold(): name for name in names},
-        spoken=[
-            (item.message.seq, item.message.seq, name)
-            for item in shown
-            for name in {item.message.role, item.message.speaker}
-        ],
     )
 
 

@@ -8,12 +8,12 @@ from remanence.errors import ObservationRejected
 from remanence.notes import render_notes
 from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
-from remanence.observers.llm.lines import Origin, format_line, in_order
+from remanence.observers.llm.lines import format_line, in_order
 from remanence.observers.llm.order import note_entries
 from remanence.observers.llm.prompt import REFLECT_VERSION, Entry, Section, fill_prompt, prompt
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Limits, Task
-from remanence.observers.llm.values import Piece
+from remanence.observers.llm.values import Piece, origin_of
 from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
@@ -96,7 +96,7 @@ class ModelReflector(ModelWriter):
                 is_follow_up=is_follow_up,
             ),
             version=REFLECT_VERSION,
-            origin=_origin(notes),
+            origin=origin_of(pieces),
             pieces=pieces,
             language_rule=self._language_rule,
             limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
@@ -149,22 +149,8 @@ def _piece(note: Note, later: Sequence[Note]) -> Piece:
         first_seq=note.first_seq,
         last_seq=note.last_seq,
         at=note.observed_at,
+        speakers=(note.speaker,) if note.speaker else (),
         text=note.text,
         entry=Entry("", format_line(note)),
         values_required=is_settled and not _is_replaced(note, later),
-    )
-
-
-def _origin(notes: Sequence[Note]) -> Origin:
-    names = dict.fromkeys(note.speaker for note in notes if note.speaker)
-    # A note has the time of its first message; another note may have that of its last one.
-    dated = [(note, at) for note in reversed(notes) if (at := note.observed_at) is not None]
-    times = {note.last_seq: at for note, at in dated}
-    times |= {note.first_seq: at for note, at in dated}
-    return Origin(
-        first_seq=min(note.first_seq for note in notes),
-        last_seq=max(note.last_seq for note in notes),
-        times=times,
-        speakers={name.casefold(): name for name in names},
-        spoken=[(note.first_seq, note.last_seq, note.speaker) for note in notes if note.speaker],
     )

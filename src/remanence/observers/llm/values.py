@@ -10,7 +10,7 @@ from typing import NamedTuple
 from remanence.notes.excerpts import beginning, ending, parts
 from remanence.notes.literals import Literal, LossReport, find_literals
 from remanence.notes.redact import MARK
-from remanence.observers.llm.lines import line_text
+from remanence.observers.llm.lines import Origin, line_text
 from remanence.observers.llm.prompt import Entry, below_times
 from remanence.types import DroppedLine, Note
 
@@ -37,7 +37,7 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 class Piece(NamedTuple):
-    """A part of the source: its text, its time, and the entry that shows it.
+    """A part of the source: its text, its time, who said it, and the entry that shows it.
 
     `values_required` is false for parts whose values need not be noted, such as tool output.
     """
@@ -45,9 +45,26 @@ class Piece(NamedTuple):
     first_seq: int
     last_seq: int
     at: datetime | None
+    speakers: tuple[str, ...]
     text: str
     entry: Entry
     values_required: bool
+
+
+def origin_of(pieces: Sequence[Piece], names: Iterable[str] = ()) -> Origin:
+    """Return what lines about pieces may refer to; *names* may speak in them besides theirs."""
+    # A note has the time of its first message; another note may have that of its last one.
+    dated = [(piece, piece.at) for piece in reversed(pieces) if piece.at is not None]
+    times = {piece.last_seq: at for piece, at in dated}
+    spoken = [(p.first_seq, p.last_seq, name) for p in pieces for name in p.speakers]
+    known = dict.fromkeys((*names, *(name for _, _, name in spoken)))
+    return Origin(
+        first_seq=min(piece.first_seq for piece in pieces),
+        last_seq=max(piece.last_seq for piece in pieces),
+        times=times | {piece.first_seq: at for piece, at in dated},
+        speakers={name.casefold(): name for name in known},
+        spoken=spoken,
+    )
 
 
 def missing_values(
