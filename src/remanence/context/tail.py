@@ -9,17 +9,7 @@ from typing import NamedTuple
 
 from remanence.context.context import Omitted
 from remanence.notes.excerpts import ELLIPSIS, beginning, ending, fair_share
-from remanence.types import (
-    FilePart,
-    ImagePart,
-    Message,
-    OtherPart,
-    Part,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    label,
-)
+from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart, label
 from remanence.wire.boundaries import groups
 from remanence.wire.content import read_result_parts
 from remanence.wire.json_value import dumps
@@ -357,18 +347,12 @@ def _short_part(part: Part, characters: int, seq: int) -> Part:
             short = dumps({"excerpt": _head_and_tail(part.arguments, characters, seq)})
             return replace(part, arguments=min(part.arguments, short, key=len))
         case ToolResultPart():
-            inner = tuple(_short_inner(item, characters, seq) for item in part.content)
-            return replace(part, content=inner)
+            inner = (_short_part(item, characters, seq) for item in part.content)
+            return replace(part, content=read_result_parts(inner, part.call_id))
+        case TextPart():
+            return TextPart(text=_head_and_tail(part.text, characters, seq))
         case _:
-            return _short_inner(part, characters, seq)
-
-
-def _short_inner(
-    part: TextPart | ImagePart | FilePart | OtherPart, characters: int, seq: int
-) -> TextPart:
-    if isinstance(part, TextPart):
-        return TextPart(text=_head_and_tail(part.text, characters, seq))
-    return TextPart(text=_left_out(part, seq))
+            return TextPart(text=_left_out(part, seq))
 
 
 def _left_out(part: Part, seq: int) -> str:

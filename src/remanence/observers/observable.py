@@ -9,6 +9,7 @@ from remanence.notes.elements import replace_elements
 from remanence.notes.redact import redact
 from remanence.pacing import Pacer
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.content import read_result_parts
 from remanence.wire.turns import VOLATILE_TAG
 
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
@@ -45,17 +46,11 @@ def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
 def _clean_part(part: Part) -> Part:
     match part:
         case TextPart():
-            return _clean_text(part)
+            return TextPart(text=redact(replace_elements(part.text, _CONTROL, "")))
         case ToolCallPart():
             return replace(part, arguments=redact(part.arguments))
         case ToolResultPart():
-            content = tuple(
-                _clean_text(item) if isinstance(item, TextPart) else item for item in part.content
-            )
+            content = read_result_parts(map(_clean_part, part.content), part.call_id)
             return replace(part, content=content)
         case _:
             return part
-
-
-def _clean_text(part: TextPart) -> TextPart:
-    return TextPart(text=redact(replace_elements(part.text, _CONTROL, "")))
