@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
@@ -34,7 +34,6 @@ from remanence.errors import DuplicateMessage, InvalidArgument, InvalidMessage, 
 from remanence.providers import ModelOptions
 from remanence.providers.layer import Link, pieces_of
 from remanence.providers.meter import MeteredModel
-from remanence.providers.requests import Tokens
 from remanence.providers.retry import RetryingModel
 from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import count_tokens
@@ -273,11 +272,10 @@ class Chat:
         usage = Usage(
             conversation=self.conversation.ref,
             user=self.conversation.user,
-            purpose="chat",
             model=self._model.name,
-            **asdict(Tokens(cost_usd=0.0)),
-            duration_seconds=0.0,
-            outcome="ok",
+            input_tokens=0,
+            output_tokens=0,
+            cost_usd=0.0,
             at=self.conversation.clock.now(),
         )
         return Reply(text=answer.text, usage=usage, calls=())
