@@ -7,10 +7,9 @@ from datetime import datetime
 from re import Match
 from typing import NamedTuple
 
-from remanence.dates.ambiguity import without_doubtful
+from remanence.dates.ambiguity import overlaps, without_doubtful
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
-from remanence.dates.names import overlaps, without_named
 from remanence.dates.periods import DateMention
 from remanence.dates.render import may_replace, render_date, words_with_date
 from remanence.dates.windows import is_foreign, windows_to_read
@@ -58,7 +57,7 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
             else:
                 candidates.append(found)
     mentions = _without_overlap(_in_prose(text, candidates)) if candidates else ()
-    return tuple(without_doubtful(text, list(without_named(text, mentions))))
+    return tuple(without_doubtful(text, mentions))
 
 
 def resolve_dates(text: str, at: datetime) -> str:
