@@ -17,8 +17,8 @@ from remanence.arguments import (
 )
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
-from remanence.facts.extraction import KNOWN_FACTS, TRIES
-from remanence.facts.merge import merge_facts, needs_past, with_superseded
+from remanence.facts.extraction import KNOWN_FACTS, TRIES, merge_known
+from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
@@ -119,26 +119,23 @@ class Facts:
             return sent
         for _ in range(TRIES):
             known = await self._known(owner, draft.replaces)
-            past: Sequence[Fact] = ()
-            if needs_past([draft], known, now=self._clock.now()):
-                past = await self._store.facts(owner, history=True, limit=KNOWN_FACTS)
-            changes = merge_facts(
+            changes = await merge_known(
+                self._store,
                 [draft],
                 known,
                 owner=owner,
                 source=source,
                 made_by=SAVED,
                 clock=self._clock,
-                past=past,
             )
             saved = await self._store.save_facts(changes)
-            if saved is None:
-                continue
-            if not saved:
-                repeated = changes.repetitions[0].repeats
-                return next(fact for fact in (*known, *past) if fact.id == repeated)
-            self._changed()
-            return saved[0]
+            if saved:
+                self._changed()
+                return saved[0]
+            # The fact that it repeats, unless another process has changed or erased that.
+            repeats = None if saved is None else changes.repetitions[0].repeats
+            if repeats and (fact := await self._store.fact(owner, repeats)):
+                return fact
         raise StoreError(
             f"the facts of user {owner.user!r} changed concurrently {TRIES} times: save again"
         )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from remanence import telemetry
@@ -155,21 +156,28 @@ class Extraction:
         self, drafts: Sequence[FactDraft], owner: Owner, source: ConversationRef
     ) -> FactChanges:
         """Return the new facts in drafts, and those that they replace among the known ones of now."""
-        known = await self.store.facts(owner, limit=KNOWN_FACTS)
-        past: Sequence[Fact] = ()
-        if needs_past(drafts, known, now=self.clock.now()):
-            past = await self.store.facts(owner, history=True, limit=KNOWN_FACTS)
-        # Comparing with thousands of facts would block the event loop.
-        return await asyncio.to_thread(
-            merge_facts,
-            drafts,
-            known,
-            owner=owner,
-            source=source,
-            made_by=self.extractor.name,
-            clock=self.clock,
-            past=past,
+        known, made_by = await self.store.facts(owner, limit=KNOWN_FACTS), self.extractor.name
+        return await merge_known(
+            self.store, drafts, known, owner=owner, source=source, made_by=made_by, clock=self.clock
         )
+
+
+async def merge_known(
+    store: Store,
+    drafts: Sequence[FactDraft],
+    known: Sequence[Fact],
+    *,
+    owner: Owner,
+    source: ConversationRef | None,
+    made_by: str,
+    clock: Clock,
+) -> FactChanges:
+    """Run `merge_facts` with the facts of a store, in a thread, as comparing thousands takes long."""
+    past: Sequence[Fact] = ()
+    if needs_past(drafts, known, now=clock.now()):
+        past = await store.facts(owner, history=True, limit=KNOWN_FACTS)
+    merge = partial(merge_facts, owner=owner, source=source, made_by=made_by, clock=clock)
+    return await asyncio.to_thread(merge, drafts, known, past=past)
 
 
 def _with_source(drafts: Sequence[FactDraft], messages: Sequence[Message]) -> tuple[FactDraft, ...]:
