@@ -50,6 +50,9 @@ MESSAGES = Path(__file__).with_name("unseen_messages.tsv")
 TYPICAL = Path(__file__).with_name("unseen_typical.tsv")
 """In the form of `READ`: the most typical statements and remarks, by the three hands of
 `data/notes/*/typical.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
+COMMON = Path(__file__).with_name("unseen_common.tsv")
+"""In the form of `READ`: everyday words in the plainest frames, by the three hands of
+`data/notes/*/common.txt`, set aside before any fit; alike in the languages of a hand."""
 STYLE = Path(__file__).with_name("unseen_style.tsv")
 """In the form of `READ`: how the assistant shall answer the user, beside tasks of the moment, by the four
 hands of `data/notes/*/style.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
@@ -90,6 +93,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(HASTY)), "of unseen messages typed in haste")
     rows += _rows(list(_read(PLAIN)), "of unseen plain statements")
     rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
+    rows += _rows(list(_read(COMMON)), "of unseen common words in plain frames")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")
     rows += [*_rows(list(_read(STYLE)), "of unseen wishes on answers"), _row_of_wishes()]
     rows += _rows(list(_read(BORROWED)), "of unseen quoted, invented and supposed texts")

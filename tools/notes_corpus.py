@@ -24,12 +24,13 @@ HASTY = "hasty"
 PLAIN = "plain"
 MESSAGES = "messages"
 TYPICAL = "typical"
+COMMON = "common"
 STYLE = "style"
 FORGETTING = "forgetting"
 FITTED_REGISTERS = (
     *("memory", "texts", "team", TASKS, "tools"),
     *(ANSWERS, RULES, LOOK_ALIKES, CHANGES, EVERYDAY, HASTY, PLAIN, MESSAGES, TYPICAL, STYLE),
-    FORGETTING,
+    *(COMMON, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")

@@ -36,7 +36,7 @@ LISTED = 5.0
 """Weight of a fact of `known.txt` and `several.txt`."""
 WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
 """Weight of a line of a register that has more instructions, or requests, than conversations have."""
-UNREAD = (notes_corpus.MESSAGES, notes_corpus.TYPICAL, notes_corpus.STYLE)
+UNREAD = (notes_corpus.MESSAGES, notes_corpus.TYPICAL, notes_corpus.STYLE, notes_corpus.COMMON)
 """Registers that nobody read for what says several things."""
 FOLLOWING = 2
 """Facts that each fact is joined with."""

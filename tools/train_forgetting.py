@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from remanence.observers.learned.weights import Weights
 
 TARGET = train_notes.TARGET.with_name(FILE)
 FRAMES = notes_corpus.ROOT / "forgetting_frames.txt"
+TOTAL = Path(__file__).parents[1] / "benchmarks" / "unseen_total.tsv"
+"""Requests to forget everything or a whole area (`keep`), and others like them (`drop`), not fitted."""
 PLACE = "…"
 """Where a statement stands in a frame."""
 MAX_FRAMED = 60
@@ -178,16 +181,20 @@ def report(data: Data, scores: Floats) -> float:
 def print_set_aside(weights: Weights, at: float) -> None:
     """Print how many of the user's requests that are set aside are found, and how many others."""
     scorer = Scorer(weights, surroundings)
-    scored = [
-        (scorer.score(after_question(one.line))[FORGETS] >= at, one.asks)
-        for one in said(train_notes.conversations(held=True))
-    ]
-    found, others = (
-        [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
-    )
-    print(
-        f"set aside: {sum(found)} of {len(found)} requests, {sum(others)} of {len(others)} others"
-    )
+    held = [(one.line, one.asks) for one in said(train_notes.conversations(held=True))]
+    rows = (row.split("\t") for row in TOTAL.read_text("utf-8").splitlines())
+    total = [(Line(text, "user"), kind == "keep") for kind, _, text in rows]
+    for name, lines in (("set aside", held), ("of everything, not fitted", total)):
+        scored = [
+            (scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines
+        ]
+        found, others = (
+            [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
+        )
+        print(
+            f"{name}: {sum(found)} of {len(found)} requests, "
+            f"{sum(others)} of {len(others)} others"
+        )
 
 
 def main() -> int:

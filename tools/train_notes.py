@@ -40,7 +40,7 @@ WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
 APART = (
     *(notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES),
     *(notes_corpus.ANSWERS, notes_corpus.EVERYDAY, notes_corpus.PLAIN),
-    *(notes_corpus.MESSAGES, notes_corpus.TYPICAL, notes_corpus.STYLE),
+    *(notes_corpus.MESSAGES, notes_corpus.TYPICAL, notes_corpus.STYLE, notes_corpus.COMMON),
 )
 """Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
 statements stands in other lines, which these scores do not read."""

@@ -55,6 +55,7 @@ WEIGHTS = {
     notes_corpus.PLAIN: 1.0,
     notes_corpus.MESSAGES: 2.0,
     notes_corpus.TYPICAL: 1.0,
+    notes_corpus.COMMON: 1.0,
     notes_corpus.STYLE: 0.6,
     notes_corpus.CHANGES: 0.0,
     notes_corpus.ANSWERS: 0.5,
