@@ -129,10 +129,15 @@ class LocalEngine:
             await self._wait(self._waiting, ref)
 
     async def _run_here(self, ref: ConversationRef) -> None:
-        """Run all due steps in the caller's task."""
+        """Run all due steps in the caller's task, once no other owner holds the lease."""
         try:
-            while (step := await self._step(ref)).outcome is Outcome.PROGRESS:
-                self._progressed()
+            while (step := await self._step(ref)).outcome is not Outcome.IDLE:
+                if self._closed:
+                    raise closed_error()
+                if step.outcome is Outcome.LEASED:
+                    await asyncio.sleep(LEASE_POLL_SECONDS)
+                else:
+                    self._progressed()
         finally:
             self._everything.discard(ref)
         if step.error is not None:

@@ -16,6 +16,7 @@ database; the suite closes them. The suite needs `remanence[testing]`, like that
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, ClassVar, TypeAlias
 
 from remanence.background import Background
@@ -193,6 +194,21 @@ class EngineContract:
             await runtime.engine.settle(chat.ref)
 
             assert (await chat.state()).observed_seq > 0
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    async def test_settling_waits_for_the_lease_of_another_owner(
+        self, open_runtime: OpenRuntime, workers: int
+    ) -> None:
+        async with open_runtime(workers=workers) as runtime:
+            chat = chat_of(runtime)
+            await chat.append(Message.user(WORDS))
+            now = SystemClock().now()
+            await runtime.store.lease(
+                await chat.state(), owner="killed", now=now, until=now + timedelta(seconds=1)
+            )
+            await runtime.engine.settle(chat.ref, everything=True)
+
+            assert (await chat.state()).unobserved_tokens == 0
 
     async def test_progress_returns_after_a_step(self, open_runtime: OpenRuntime) -> None:
         async with open_runtime(workers=0) as runtime:
