@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from remanence.archive.blocks import BlockStore
-from remanence.engine.forgetting import Forgetting, facts_to_erase
+from remanence.engine.forgetting import Forgetting
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, ForgottenMessage, Hit, Message, Owner, Receipt
+from remanence.types import ConversationRef, Erasure, ForgottenMessage, Hit, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -71,22 +71,25 @@ async def forget_messages(
     messages = [message for message in named if message.kind != "forgotten"]
     runtime.segment_writer.live_prompts.pop(ref, None)
     salt = secrets.token_hex(16)
+    places = {message.seq for message in named}  # forgotten ones, too: a call may have failed
+    blocks = runtime.blocks(ref.tenant)
+    files: set[str] = set()
+
+    async def erase_outside(erasure: Erasure) -> None:
+        await _forget_vectors(runtime, owner, erasure.facts)
+        if blocks is not None:
+            files.update(await blocks.forget(ref.id, places, erasure.segments))
+
     forgetting = Forgetting(
         store=runtime.store,
         segment_writer=runtime.segment_writer,
         clock=runtime.clock,
         count=runtime.counter.message,
         salt=salt,
+        erase_outside=erase_outside,
     )
-    seqs = {message.seq for message in messages}
-    erased = facts_to_erase(known, with_superseded(known, set(fact_ids)), ref, seqs)
-    await _forget_vectors(runtime, owner, erased)
     erasure, vectors = await forgetting.forget(ref, owner, messages, set(fact_ids))
-    await _forget_vectors(runtime, owner, erasure.facts)
-    files: tuple[str, ...] = ()
-    if (blocks := runtime.blocks(ref.tenant)) is not None:
-        places = {message.seq for message in named}  # forgotten ones, too: a file may have failed
-        files = await blocks.forget(ref.id, places, erasure.segments)
+    await erase_outside(erasure)  # again, as other tasks may have added some meanwhile
     still_in: tuple[str, ...] = ()
     if (
         owner is not None and runtime.daily is not None
@@ -109,7 +112,7 @@ async def forget_messages(
         notes_new=erasure.notes_new,
         facts=erasure.facts,
         vectors=vectors,
-        files=files,
+        files=tuple(sorted(files)),
         still_in=still_in,
         salt=salt,
         kept=chain([message async for message in read_tape(runtime, ref)]),

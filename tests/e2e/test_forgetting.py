@@ -173,6 +173,7 @@ async def test_messages_of_a_conversation_that_was_begun_anew_are_left_alone(pat
             clock=FixedClock(),
             count=lambda _: 1,
             salt="salt",
+            erase_outside=Any,  # type: ignore[arg-type]  # it is not reached
         )
 
         with pytest.raises(StoreError, match="was deleted"):
@@ -742,6 +743,32 @@ async def test_blocks_that_could_not_be_written_go_when_it_is_forgotten_again(
         await forget()
 
     assert across.read_bytes() == b""
+
+
+async def test_blocks_of_other_messages_that_name_a_value_go_when_it_is_forgotten_again(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path))
+    policy = Policy.default(observe_tokens=10, keep_last=0, note_ratio=1.0)
+    async with Memory.open(settings=settings, policy=policy, observer=Quoting()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"))
+        await chat.end()
+        await chat.append(Message.user("Line 2 is about the harbour, about boats and more boats."))
+        await chat.end()
+        file = tmp_path / "chat.jsonl"
+        assert file.read_bytes().count(b"8814-2207") == 2
+        in_the_way = file.with_name(f"{file.name}.new")
+        in_the_way.mkdir()
+
+        with pytest.raises(StoreUnavailable, match="cannot be read or written"):
+            await chat.forget("secret")
+        in_the_way.rmdir()
+        receipt = await chat.forget("secret")
+
+    assert b"8814-2207" not in file.read_bytes()
+    assert receipt.message_ids == ("secret",)
+    assert len(receipt.segments) == 2
 
 
 async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> None:

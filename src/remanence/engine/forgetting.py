@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Collection,
     Iterator,
@@ -38,13 +39,18 @@ FORGOTTEN: Final = "forgotten"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """Plans an erasure from a snapshot, and commits it if nothing has changed meanwhile."""
+    """Plans an erasure from a snapshot, and commits it if nothing has changed meanwhile.
+
+    `erase_outside` erases copies outside of the database. It is called before the commit, so that a
+    failed call can be repeated: afterwards, the erased segments and facts cannot be found any more.
+    """
 
     store: Store
     segment_writer: SegmentWriter
     clock: Clock
     count: Callable[[Message], int]
     salt: str
+    erase_outside: Callable[[Erasure], Awaitable[object]]
 
     async def forget(
         self,
@@ -64,6 +70,7 @@ class Forgetting:
             if state is None or not await self._exist(ref, messages):
                 break
             erasure = await self._plan(state, messages, fact_ids)
+            await self.erase_outside(erasure)
             erased = await self.store.forget(state, erasure, at=self.clock.now())
             if erased is not None:
                 return erasure, erased.vectors
@@ -82,9 +89,11 @@ class Forgetting:
     async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> tuple[Erasure, int]:
         """Forget facts on behalf of a conversation that has no messages yet."""
         gone = with_superseded(await self.store.facts(owner, history=True), fact_ids)
+        erasure = Erasure(tombstones=(), facts=tuple(gone))
+        await self.erase_outside(erasure)
         for fact_id in fact_ids:
             await self.store.forget_fact(owner, fact_id)
-        return Erasure(tombstones=(), facts=tuple(gone)), 0
+        return erasure, 0
 
     async def _plan(
         self, state: MemoryState, messages: Sequence[Message], fact_ids: AbstractSet[str]
@@ -108,7 +117,7 @@ class Forgetting:
         before, after = _count_notes(live), _count_notes(remade)
         facts = () if state.owner is None else await self.store.facts(state.owner, history=True)
         named = with_superseded(facts, fact_ids)
-        erased = facts_to_erase(facts, named, state.ref, buried)
+        erased = _facts_to_erase(facts, named, state.ref, buried)
         derived = await traces.in_facts(facts, erased)
         return Erasure(
             tombstones=tuple(buried.values()),
@@ -164,7 +173,7 @@ class Forgetting:
         return [buried.get(message.seq, message) for message in messages]
 
 
-def facts_to_erase(
+def _facts_to_erase(
     facts: Sequence[Fact],
     named: AbstractSet[str],
     ref: ConversationRef,
