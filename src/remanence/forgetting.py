@@ -63,22 +63,25 @@ async def forget_messages(
     named = [message async for message in read_tape(runtime, ref) if message.id in wanted]
     known = await runtime.store.facts(owner, history=True) if owner else ()
     facts = {fact.id for fact in known}
+    found = _Erasure(runtime, (ref, owner, frozenset(wanted), frozenset(fact_ids)))
     lost = sorted(wanted - {message.id for message in named})
-    lost_facts = sorted(set(fact_ids) - facts)
+    lost_facts = sorted(set(fact_ids) - facts - set(found.receipt.facts))
     if lost or lost_facts:
         await runtime.store.scrub(if_due=True)
         raise InvalidArgument(_describe_unknown(ref, lost, lost_facts, facts))
     messages = [message for message in named if message.kind != "forgotten"]
     runtime.segment_writer.live_prompts.pop(ref, None)
-    salt = secrets.token_hex(16)
+    salt = found.receipt.salt
     places = {message.seq for message in named}  # forgotten ones, too: a call may have failed
-    blocks = runtime.blocks(ref.tenant)
-    files: set[str] = set()
 
     async def erase_outside(erasure: Erasure) -> None:
         await _forget_vectors(runtime, owner, erasure.facts)
-        if blocks is not None:
-            files.update(await blocks.forget(ref.id, places, erasure.segments))
+        if (blocks := runtime.blocks(ref.tenant)) is not None:
+            found.add(files=await blocks.forget(ref.id, places, erasure.segments))
+        if owner is not None and runtime.daily is not None:  # only people change daily notes
+            texts = [f.summary for f in known if f.id in erasure.facts]
+            sought = _texts_to_find([*map(everything_in, messages), *texts])
+            found.add(still_in=await runtime.daily.find(sought, owner))
 
     forgetting = Forgetting(
         store=runtime.store,
@@ -89,34 +92,28 @@ async def forget_messages(
         erase_outside=erase_outside,
     )
     erasure, vectors = await forgetting.forget(ref, owner, messages, set(fact_ids))
-    await erase_outside(erasure)  # again, as other tasks may have added some meanwhile
-    still_in: tuple[str, ...] = ()
-    if (
-        owner is not None and runtime.daily is not None
-    ):  # files that users edit are reported, not changed
-        gone = [*map(everything_in, messages), *(f.summary for f in known if f.id in erasure.facts)]
-        values = [literal.text for text in gone for literal in find_literals(text)]
-        values += [number for text in gone for number in _NUMBER.findall(text)]
-        sought = [t for t in (*gone, *values) if len(plain_text(t)) >= MIN_TRACE]
-        still_in = await runtime.daily.find(sought, owner)
-    await runtime.store.scrub()
-    runtime.engine.signal(ref)
-    runtime.texts_changed()
-    return Receipt(
-        erased=True,
-        at=runtime.clock.now(),
-        messages=tuple(_forgotten(ref, message, salt) for message in messages),
+    found.add(
+        messages=[_forgotten(ref, message, salt) for message in messages],
         segments=erasure.segments,
-        remade=tuple(segment.id for segment in erasure.remade),
+        remade=[segment.id for segment in erasure.remade],
         notes_gone=erasure.notes_gone,
         notes_new=erasure.notes_new,
         facts=erasure.facts,
         vectors=vectors,
-        files=tuple(sorted(files)),
-        still_in=still_in,
-        salt=salt,
-        kept=chain([message async for message in read_tape(runtime, ref)]),
     )
+    await erase_outside(erasure)  # again, as other tasks may have added some meanwhile
+    await runtime.store.scrub()
+    runtime.engine.signal(ref)
+    runtime.texts_changed()
+    kept = chain([message async for message in read_tape(runtime, ref)])
+    return replace(found.finish(), erased=True, kept=kept)
+
+
+def _texts_to_find(gone: Sequence[str]) -> list[str]:
+    """Return erased texts and their values, as far as they are long enough to be searched for."""
+    values = [literal.text for text in gone for literal in find_literals(text)]
+    values += [number for text in gone for number in _NUMBER.findall(text)]
+    return [text for text in (*gone, *values) if len(plain_text(text)) >= MIN_TRACE]
 
 
 async def find_mentions(
@@ -231,19 +228,18 @@ class _Erasure:
     If a step fails, a repeated call continues the same receipt, so that it lists everything.
     """
 
-    def __init__(
-        self, runtime: Runtime, subject: Owner | tuple[ConversationRef, Owner | None]
-    ) -> None:
+    def __init__(self, runtime: Runtime, subject: object) -> None:
         self._runtime = runtime
         self._subject = subject
         new = Receipt(erased=False, at=runtime.clock.now(), salt=secrets.token_hex(16))
         self.receipt = runtime.unfinished_erasures.get(subject) or new
 
-    def add(self, **found: Iterable[object]) -> None:
+    def add(self, **found: Iterable[object] | int) -> None:
         """Add values to the fields of the receipt."""
         more = {
-            name: tuple(dict.fromkeys((*getattr(self.receipt, name), *values)))
-            for name, values in found.items()
+            name: old + new if isinstance(new, int) else tuple(dict.fromkeys((*old, *new)))
+            for name, new in found.items()
+            for old in [getattr(self.receipt, name)]
         }
         if any(more.values()):
             self.receipt = replace(self.receipt, erased=True, **more)  # type: ignore[arg-type]  # by name

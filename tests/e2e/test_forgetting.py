@@ -48,10 +48,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def impatient(path: Path) -> AsyncIterator[Memory]:
+async def impatient(path: Path, settings: Settings | None = None) -> AsyncIterator[Memory]:
     """Yield a memory that waits 0.1 s, not 5 s, for others that hold its file."""
     store = await open_store(f"sqlite:///{path}", pragmas={"busy_timeout": 100})
-    async with memory_on(store, FixedClock()) as memory:
+    async with memory_on(store, FixedClock(), settings) as memory:
         yield memory
     await store.close()
 
@@ -834,6 +834,36 @@ async def test_an_erasure_that_failed_in_its_last_step_has_its_whole_receipt_whe
     assert (one.erased, one.conversations, one.message_ids) == (True, ("one",), (messages[0].id,))
     assert user.messages[0].digest == digest(messages[1], user.salt)
     assert (nobody.erased, nothing) == (False, None)
+
+
+async def test_messages_whose_erasure_failed_in_its_last_step_have_one_receipt_too(
+    path: Path, tmp_path: Path
+) -> None:
+    settings = Settings(daily_directory=str(tmp_path / "days"), workers=0)
+    async with impatient(path, settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        (message,) = await chat.append(Message.user(SECRET, id="secret"))
+        await chat.end()
+        day = await memory.note(SECRET, user="ana")
+        found = await chat.forget(query="Quetzalcoatl")
+        assert len(found.facts) == 1
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT count(*) FROM messages").get  # noqa: B018 - a snapshot
+        with pytest.raises(StoreUnavailable, match="forget again"):
+            await chat.forget(*found.message_ids, facts=found.facts)
+        reader.close()
+
+        receipt = await chat.forget(*found.message_ids, facts=found.facts)
+
+        assert traces(path) == []
+        assert receipt.kept == chain(await chat.messages())
+        with pytest.raises(InvalidArgument, match="has no fact"):
+            await chat.forget(*found.message_ids, facts=found.facts)
+
+    assert (receipt.message_ids, receipt.facts) == (("secret",), found.facts)
+    assert receipt.messages[0].digest == digest(message, receipt.salt)
+    assert (len(receipt.segments), len(receipt.remade)) == (1, 1)
+    assert receipt.still_in == (str(day),)
 
 
 async def test_reflections_whose_sources_are_not_kept_are_noted_anew_from_the_messages(

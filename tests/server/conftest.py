@@ -158,11 +158,17 @@ async def upstream() -> AsyncIterator[ModelServer]:
 
 
 @asynccontextmanager
-async def memory_on(store: Store, clock: Clock) -> AsyncIterator[Memory]:
+async def memory_on(
+    store: Store, clock: Clock, settings: Settings | None = None
+) -> AsyncIterator[Memory]:
     """Yield a memory on a store that the test has made, and closes itself."""
     async with Background() as background:
         runtime = Runtime(
-            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+            store,
+            settings=settings or Settings(),
+            policy=POLICY,
+            clock=clock,
+            background=background,
         )
         yield Memory(runtime)
 
