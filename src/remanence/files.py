@@ -84,7 +84,7 @@ def make_directory(directory: Path) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Append a line to a file, synced to disk when this returns.
 
-    The remains of an interrupted write become a separate line.
+    The remains of an interrupted write become a separate line; a failed one leaves none.
     """
     is_new = not path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
@@ -94,9 +94,15 @@ def append_line(path: Path, line: bytes) -> None:
             os.lseek(descriptor, size - 1, os.SEEK_SET)
             line = line if file.read(1) == b"\n" else b"\n" + line
         line += b"\n"
-        while line:
-            line = line[os.write(descriptor, line) :]
-        os.fsync(descriptor)
+        end = size
+        try:
+            while left := line[end - size :]:
+                end += os.write(descriptor, left)
+            os.fsync(descriptor)
+        except OSError:
+            if os.fstat(descriptor).st_size == end:  # otherwise, another process appended, too
+                os.ftruncate(descriptor, size)
+            raise
     if is_new:
         _sync_directory(path.parent)
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -384,6 +385,26 @@ async def test_an_open_memory_keeps_the_facts_of_old_days_with_their_source(
     assert (fact.valid_from, fact.first_seq, fact.type) == (MONDAY, 2, "behavior")
     assert str(fact.conversation).startswith("daily notes 2027-01-04 ")
     assert (found, others) == ((fact,), ())
+
+
+async def test_a_note_that_found_no_space_leaves_nothing_and_may_be_written_again(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        file = await memory.note("Flight LH 450 is booked.", user="ana")
+        file.write_bytes(before := file.read_bytes() + b"- more\n" * 10_000)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, hard))
+        try:
+            with pytest.raises(StoreUnavailable, match="File too large"):
+                await memory.note("The deploy went well.", user="ana")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert file.read_bytes() == before
+
+        await memory.note("The deploy went well.", user="ana")
+
+    assert file.read_text().splitlines()[-2:] == ["- more", "- 09:30 The deploy went well."]
 
 
 async def test_facts_of_a_day_are_kept_once_where_consolidation_was_interrupted(
