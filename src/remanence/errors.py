@@ -114,7 +114,7 @@ class WrongUser(RemanenceError):
 
 
 class StoreError(RemanenceError):
-    """The database failed; nothing was written."""
+    """The database failed; nothing was written, apart from earlier steps of an import or erasure."""
 
     def __init__(self, message: str, *, public: str | None = None) -> None:
         super().__init__(message)

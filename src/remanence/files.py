@@ -44,8 +44,8 @@ def in_thread(
             return await asyncio.to_thread(method, self, *args, **kwargs)
         except OSError as error:
             raise StoreUnavailable(
-                f"{self} cannot be read or written: {error.strerror}: "
-                "name another directory, or fix its permissions",
+                f"{self} cannot be read or written ({error.strerror}): fix that, or name another "
+                "directory",
                 public="a file of the service cannot be read or written",
             ) from error
 

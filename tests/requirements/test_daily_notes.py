@@ -396,7 +396,7 @@ async def test_a_note_that_found_no_space_leaves_nothing_and_may_be_written_agai
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, hard))
         try:
-            with pytest.raises(StoreUnavailable, match="File too large"):
+            with pytest.raises(StoreUnavailable, match=r"\(File too large\): fix that"):
                 await memory.note("The deploy went well.", user="ana")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

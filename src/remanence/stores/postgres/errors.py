@@ -98,7 +98,7 @@ _PUBLIC_REASONS = (
     (("too many", "remaining connection slots", "no connection was"), "the database is busy"),
     (("closed the connection", "terminating connection"), "the database closed the connection"),
     (("during recovery", "read-only transaction"), "the database is read-only"),
-    (("No space left",), "the database has no space left, and nothing was written"),
+    (("No space left",), "the database has no space left"),
 )
 
 _REMEDIES: dict[type, str] = {
@@ -113,7 +113,7 @@ _REMEDIES: dict[type, str] = {
         "remanence_similarity, remanence_embedding CASCADE"
     ),
     errors.TooManyConnections: _FEWER_CONNECTIONS,
-    errors.DiskFull: "nothing was written: free space on the server and try again",
+    errors.DiskFull: "free space on the server and try again",
     errors.QueryCanceled: _OVERLOADED,
     errors.LockNotAvailable: _OVERLOADED,
     errors.InvalidSqlStatementName: _NO_POOLER,

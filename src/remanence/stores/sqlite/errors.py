@@ -19,7 +19,7 @@ _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
     apsw.LockedError: (StoreUnavailable, _LOCKED),
     apsw.FullError: (
         StoreUnavailable,
-        "no space is left for {path!r}, and nothing was written: free some space and try again",
+        "no space is left for {path!r} or for temporary files (SQLITE_TMPDIR, TMPDIR, /var/tmp): free some",
     ),
     apsw.ReadOnlyError: (StoreUnavailable, UNWRITABLE),
     apsw.PermissionsError: (StoreUnavailable, UNWRITABLE),
