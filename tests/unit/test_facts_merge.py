@@ -160,6 +160,23 @@ def test_another_value_of_the_same_person_replaces_the_earlier(old: str, new: st
 
 
 @pytest.mark.parametrize(
+    ("denial", "is_ended"),
+    [
+        ("I no longer live in Rome.", False),
+        ("My home: I don't want to live in Rome.", False),
+        ("Ya no vivo en Roma.", False),
+        ("I no longer live in Lisbon.", True),
+        ("No, I live in Rome.", True),
+        ("I live in Rome, not far from Ostia.", True),
+    ],
+)
+def test_a_home_that_is_denied_ends_no_other_one(denial: str, is_ended: bool) -> None:
+    held = known("I moved: I live in Lisbon now.")
+
+    assert bool(changes(denial, known=held).replaced) is is_ended
+
+
+@pytest.mark.parametrize(
     "new", ["Last year I moved to Graz.", "Ana moved to Graz", "已经搬到 Graz"]
 )
 def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:

@@ -1,15 +1,18 @@
 """Relations of two facts: that they say the same, or that the later one ends the earlier one."""
 
+import re
 from functools import lru_cache
 from math import inf
 
 from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
 from remanence.facts.tags import STATEMENTS
+from remanence.languages.vocabulary import find_cue, vocabulary_of
 from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
 from remanence.observers.extractive.render import terms
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.learned.fact import SEVERAL, fact_scores
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.pairs import may_end, score_of_end
 from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
@@ -19,6 +22,8 @@ _SURELY_SEVERAL = 1.6
 """Score from which a fact that is not about a home surely says several things."""
 _MAX_DENIED = 3
 """Words of a thing that a fact denies or affirms, without its numbers."""
+
+_PART = re.compile(r"[\w\s'-]+")
 
 
 def say_same(one: Fact | FactDraft, other: Fact) -> bool:
@@ -48,15 +53,30 @@ def _is_alike(a: Meaning, b: Meaning) -> bool:
 def contradicts(new: Fact, old: Fact) -> bool:
     """Return whether a fact denies or corrects another, or tells another home of one person.
 
-    A fact that says more than a home, such as an allergy, is not ended by another home.
+    A fact that says more than a home, such as an allergy, is not ended by another home. One that
+    denies a home ends none in another place.
     """
     mine, theirs = meaning(new), meaning(old)
     if is_answer(mine.text):
         return _corrects(new, old)  # The words of a question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     moves = is_home(new) and is_home(old) and _differ(mine, theirs)
-    moves = moves and _says_besides(theirs, mine) < 0
+    moves = moves and not _denies_elsewhere(mine, theirs) and _says_besides(theirs, mine) < 0
     return (denies or moves) and _have_same_subject(mine, theirs, new.user)
+
+
+def _denies_elsewhere(mine: Meaning, theirs: Meaning) -> bool:
+    """Return whether a text denies a home, in a place that another text does not name.
+
+    It denies it before its cue phrase, or else in all of its parts.
+    """
+    places = set(mine.names).difference(mine.person or ())
+    if not places or places & theirs.bag:
+        return False
+    said, cue = mine.text.replace("’", "'").casefold(), find_cue(mine.text, "home")
+    found = _PART.findall(said[: cue.start()])[-1:] if cue else _PART.findall(said)
+    denies = vocabulary_of(mine.text).denies
+    return bool(found) and all(denies(WORD.findall(part)) for part in found)
 
 
 def _corrects(new: Fact, old: Fact) -> bool:
