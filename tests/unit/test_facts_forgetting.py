@@ -1,5 +1,6 @@
 """Requests to forget: they end the facts that they name, and no others."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -167,4 +168,21 @@ async def test_a_forgotten_fact_that_was_read_again_stays_forgotten_until_it_is_
 
 
 async def test_nobody_else_can_ask_to_forget_what_the_user_told() -> None:
-    assert await requested("Please forget that I have epilepsy.", speaker="Bo") == ()
+    known = told("I have epilepsy.", "Ana knows Bo.")
+    for text in ("Please forget that I have epilepsy.", "Forget everything about Ana."):
+        request = await requested(text, speaker="Bo")
+        assert [draft.forgets for draft in request] == [True]
+        assert changes_by(request, *known) == FactChanges()
+
+
+async def test_another_speaker_can_ask_to_forget_what_they_told_themselves() -> None:
+    known = tuple(
+        replace(fact, tags=(f"speaker:{fact.summary.partition(':')[0]}",))
+        for fact in told("Bo: I have epilepsy.", "Cy: I have epilepsy.", "Bo: I like Ana.")
+    )
+    for text, ended in (
+        ("Please forget that I have epilepsy.", "Bo: I have epilepsy."),
+        ("Forget everything about Ana.", "Bo: I like Ana."),
+    ):
+        changes = changes_by(await requested(text, speaker="bo"), *known)
+        assert [fact.summary for fact in changes.ended] == [ended]

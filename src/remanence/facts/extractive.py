@@ -55,10 +55,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     for said in statements((*request.before, *request.messages)):
         if said is not None and said.source.seq not in earlier:
             draft = _draft(said)
-            is_own = is_user(said.source, request.user)
-            if said.forgets and not is_own:
-                continue
-            if not is_own:
+            if not is_user(said.source, request.user):
                 name = said.source.speaker
                 summary, tags = f"{name}: {draft.summary}", (*draft.tags, f"{SPEAKER}{name}")
                 draft = replace(draft, summary=summary, tags=tags)

@@ -19,9 +19,12 @@ _PARTS = re.compile("[,;:،؛、，；：]")
 def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     """Return the facts that a request to forget repeats, else those about what it names.
 
-    That is a thing of the user, or somebody whose name it ends with: "forget the stuff about Ana".
+    That is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana".
+    Whoever is not the user has no say about facts of others.
     """
     asked = meaning(request)
+    if asked.speaker:
+        facts = [fact for fact in facts if meaning(fact).speaker == asked.speaker]
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in named if _is_repeated(meaning(fact), asked)]
     about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
@@ -53,7 +56,7 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
 
     What a request says between commas without a word of the fact, such as a reason, does not count.
     """
-    if known.speaker or not asked.owners <= known.bag:
+    if known.speaker != asked.speaker or not asked.owners <= known.bag:
         return False
     told = [
         part
