@@ -770,10 +770,22 @@ async def test_a_cookie_goes_neither_to_the_provider_nor_to_another_client(
     upstream.script(Fail(429, "slow down", "rate_limit_error", {"Set-Cookie": "of=a; Path=/"}))
     refused = await ask(proxy, [user("Which gate?")], None, upstream)
     other = {"authorization": "Bearer other", "cookie": "login=1"}
-    await ask(proxy, [user("Which gate?")], "B42.", upstream, **other)
+    await ask(proxy, [user("Which gate?")], "B42.", upstream, stream=False, **other)
 
     assert "set-cookie" not in refused.headers
     assert not any("cookie" in received.headers for received in upstream.received)
+
+
+async def test_headers_that_connection_names_pass_in_neither_direction(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    named = {"Connection": "close, X-Hop", "X-Hop": "1", "X-End": "1"}
+    upstream.script(Fail(429, "slow down", "rate_limit_error", named))
+    refused = await ask(proxy, [user("Which gate?")], None, upstream, stream=False, **named)
+
+    for headers in (refused.headers, upstream.received[0].headers):
+        assert "x-end" in headers
+        assert "x-hop" not in headers
 
 
 async def test_a_provider_that_cannot_be_reached_is_named_and_its_address_is_only_in_the_log(

@@ -348,14 +348,20 @@ def _open_client(seconds: float) -> httpx2.AsyncClient:
 
 def _headers_to_send(request: Request, credential: Credential | None) -> list[tuple[str, str]]:
     """Return the client's headers for the provider, without our own keys."""
+    left_out = _NOT_SENT | _named_by_connection(request.headers.getlist("connection"))
     kept = [
         (name, value)
         for name, value in request.headers.items()
-        if name not in _NOT_SENT and not (name in CREDENTIALS and token_in(value))
+        if name not in left_out and not (name in CREDENTIALS and token_in(value))
     ]
     if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
         kept.append(credential)
     return [*kept, ("accept-encoding", "identity")]
+
+
+def _named_by_connection(values: list[str]) -> set[str]:
+    """Return the headers that `Connection` limits to one hop (RFC 9110, 7.6.1)."""
+    return {name.strip().lower() for value in values for name in value.split(",")}
 
 
 def _with_headers(response: Response, received: httpx2.Response, prepared: Prepared) -> Response:
@@ -366,8 +372,9 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
     if prepared.omitted:
         gaps = (f"{gap.first_seq}-{gap.last_seq} {gap.reason}" for gap in prepared.omitted)
         about[OMITTED] = ", ".join(islice(gaps, _MAX_GAPS))
-    theirs = received.headers.raw
-    kept = [(name, value) for name, value in theirs if name.decode().lower() not in _NOT_RETURNED]
+    theirs = received.headers
+    left_out = _NOT_RETURNED | _named_by_connection(theirs.get_list("connection"))
+    kept = [(name, value) for name, value in theirs.raw if name.decode().lower() not in left_out]
     own = [
         (name.encode(), value.encode("ascii", "backslashreplace")) for name, value in about.items()
     ]
