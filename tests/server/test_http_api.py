@@ -352,6 +352,15 @@ async def test_another_user_learns_nothing(
         assert "ana" not in response.text
 
 
+async def test_only_the_first_fields_of_a_message_are_compared_with_created_at(
+    client: Client,
+) -> None:
+    fields = dict.fromkeys([f"field_{number}" for number in range(60)], 1)
+    late = {"role": "user", "content": "x", **fields, "createdAt": AT}
+    response = await client.post(f"{TRIP}/messages", messages=[late])
+    assert response.status_code == 201
+
+
 @pytest.mark.parametrize(
     ("path", "body", "says"),
     [

@@ -1,6 +1,7 @@
 """Messages in requests and responses."""
 
 import difflib
+from itertools import islice
 from typing import Annotated, Final
 
 from fastapi import Header
@@ -25,6 +26,8 @@ IdempotencyKey = Annotated[
 
 _SIMILAR: Final = 0.8
 """The similarity of `created` and `createdAt` to `created_at` is 0.82 and 0.84."""
+_MAX_COMPARED: Final = 50
+"""How many fields of a message are compared, as a body may have a million."""
 
 _READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
 _WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
@@ -36,10 +39,11 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
     *id_* is the id of a message without one.
 
     Raises:
-        InvalidMessage: the message is malformed, or has a field that resembles `created_at`; other
+        InvalidMessage: the message is malformed, or has a field that resembles `created_at` among its first; other
             unknown fields belong to the provider.
     """
-    similar = difflib.get_close_matches("created_at", data, n=1, cutoff=_SIMILAR)
+    names = islice(data, _MAX_COMPARED)
+    similar = difflib.get_close_matches("created_at", names, n=1, cutoff=_SIMILAR)
     if similar and similar[0] != "created_at":
         raise InvalidMessage(f"{similar[0]!r} of a message is unknown: did you mean created_at?")
     given, at, fields = split_record(data)
