@@ -84,6 +84,17 @@ def require_http_url(**values: str) -> None:
             raise _impossible(name, value, "use a URL that begins with https:// or http://")
 
 
+def require_provider_url(**values: str) -> None:
+    """Raise `InvalidArgument` for the first value that is not an HTTP URL, or has a user or password."""
+    require_http_url(**values)
+    for name, value in values.items():
+        if "@" in urlsplit(value).netloc:  # the error must not repeat the password
+            raise InvalidArgument(
+                f"{name} has a user or password, which would replace the provider's key: leave it out, "
+                "as keys come from clients or from OPENAI_API_KEY and ANTHROPIC_API_KEY"
+            )
+
+
 def require_origins(**values: Collection[str]) -> None:
     """Raise `InvalidArgument` for the first string that is not an origin as browsers send it."""
     for name, value in values.items():

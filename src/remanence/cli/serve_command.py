@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.arguments import require_host_names, require_http_url, require_origins
+from remanence.arguments import require_host_names, require_origins, require_provider_url
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
 from remanence.cli.options import AgentTools, Database
@@ -100,7 +100,7 @@ async def run(
         )
     require_host_names(allowed_host=allowed_host or ())
     require_origins(allowed_origin=allowed_origin or ())
-    require_http_url(openai_url=openai_url, anthropic_url=anthropic_url)
+    require_provider_url(openai_url=openai_url, anthropic_url=anthropic_url)
     secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
     webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
     log_service(log_format)

@@ -12,7 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
-from remanence.arguments import require_http_url, require_origins
+from remanence.arguments import require_origins, require_provider_url
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate, KeyAuthentication, add_security
@@ -137,10 +137,10 @@ def create_app(
 
     Raises:
         ModelError: *model* is unknown, or has no key.
-        InvalidArgument: a URL or an origin is malformed.
+        InvalidArgument: an origin is malformed, or a URL, or one has a password.
     """
     require_origins(allowed_origin=allowed_origins)
-    require_http_url(openai_url=openai_url, anthropic_url=anthropic_url)
+    require_provider_url(openai_url=openai_url, anthropic_url=anthropic_url)
     app = _Application(
         title="remanence",
         summary="Memory for LLM agents",

@@ -120,8 +120,6 @@ class Forwarder:
         self._key = key
         self._grace = grace
         self._url = url.rstrip("/").removesuffix("/v1")  # paths begin with /v1
-        parts = httpx2.URL(url)
-        self._address = f"{parts.scheme}://{parts.netloc.decode()}"  # without a password
         self._requests = Requests(memory, recognize=recognize)
 
     async def forward(self, request: Request, path: str, api: ProxiedAPI | None = None) -> Response:
@@ -220,7 +218,7 @@ class Forwarder:
             _log.warning(
                 "%s refused a request without a key (HTTP %d): let the client send its own provider "
                 "key, or start the server with --keys and %s, or create_app with such a key",
-                self._address,
+                self._url,
                 status,
                 self._dialect.variable,
             )
@@ -228,7 +226,7 @@ class Forwarder:
     def _failure(self, what: str, error: httpx2.HTTPError) -> str:
         """Log what the provider did, and return it for the client, without the address."""
         kind = type(error).__name__
-        _log.warning("%s %s: %s: %s", self._address, what, kind, error)
+        _log.warning("%s %s: %s: %s", self._url, what, kind, error)
         return f"the upstream of {self._dialect.path} {what}: {kind}"
 
 
