@@ -66,6 +66,7 @@ def test_json_goes_to_a_file_beside_a_summary(cli: Cli, transcript: Path, tmp_pa
 
     assert run.returncode == 0
     assert json.loads((tmp_path / "out.json").read_text())["messages"] == 28
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
     assert "trip.jsonl: 28 messages" in run.stdout
     assert run.stdout.count("ok     ") == 4
 

@@ -5,6 +5,7 @@ Texts are printed without interpreting markup, and without control characters.
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from remanence.files import FILE_MODE
 from remanence.types import Segment
 
 T = TypeVar("T")
@@ -148,14 +150,17 @@ def confirm(question: str) -> bool:
 def write_json(document: object, target: str = "-") -> None:
     """Write a JSON document to the file *target*, or to stdout for `-`.
 
-    Dataclasses become objects of their fields, times ISO 8601, paths strings.
+    Only its owner can read a new file, as texts of messages may be in it. Dataclasses become
+    objects of their fields, times ISO 8601, paths strings.
     """
     if target == "-":
         print_json(document, indent=2)
         return
     text = json.dumps(document, default=_plain, ensure_ascii=False, indent=1)
     try:
-        Path(target).write_text(f"{text}\n", encoding="utf-8")
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
     except OSError as error:
         error.filename = target  # an error of writing does not name the file
         raise
