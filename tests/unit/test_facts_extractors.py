@@ -401,6 +401,15 @@ async def test_a_fact_names_its_speaker_unless_that_is_the_user(
     assert ("speaker:Bo Li" in fact.tags) is (name == "Bo Li")
 
 
+async def test_a_user_whose_name_has_marks_is_still_the_user() -> None:
+    said = request("I live in Oslo with my two dogs.")
+    (message,) = said.messages
+    named = dataclasses.replace(said, user="[Zoe#1]", messages=(message.replace(name="[zoe#1]"),))
+    (fact,) = await ExtractiveFacts().extract(named)
+
+    assert fact.summary.startswith("I live")
+
+
 async def test_every_word_of_an_embedded_fact_was_said() -> None:
     texts = (
         "My name is Ana and I live in Lisbon. I prefer window seats, and I'm allergic to peanuts.",

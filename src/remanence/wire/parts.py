@@ -36,16 +36,18 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
 )
 _LEADING_MARKS = "#<>=|`*_[-+•\\ "
+_INNER_MARKS = str.maketrans("[]<>#", "()()-")
 
 
 def label(name: str) -> str:
     """Return a name for prompts and notes, on one line of bounded length.
 
     Control, direction and zero-width characters are removed, as are leading marks of headings, list
-    items and tags, so that a name cannot pass for a part of the prompt.
+    items and tags; within the name, brackets become parentheses and `#` a hyphen, so that a name cannot
+    pass for a part of the prompt.
     """
     shown = " ".join(_INVISIBLE.sub("", name[: 10 * MAX_LABEL]).split())
-    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
+    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip().translate(_INNER_MARKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import NamedTuple, assert_never
 
 from remanence.dates.local_time import local_times
-from remanence.notes import one_line
 from remanence.notes.excerpts import beginning, ending, fair_share
 from remanence.notes.redact import redact
 from remanence.observers.llm.prompt import Entry
@@ -20,7 +19,7 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.wire.parts import ROLES
+from remanence.wire.parts import MAX_LABEL, ROLES, label
 
 RESULT_TOKENS = 500
 """Longer tool results are shortened to their head and tail."""
@@ -29,7 +28,6 @@ ARGUMENT_TOKENS = 200
 MIN_TOKENS = 16
 _MAX_TOKEN_CHARACTERS = 16
 _MIN_CHARACTERS = 48
-_MAX_NAME_CHARACTERS = 80
 _HEADING_TOKENS = 4
 """An average: only some messages have a time heading."""
 
@@ -104,8 +102,7 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
     introduced: dict[str, str] = {}
     for message in messages:
         who: str = message.role
-        if message.name:
-            name = _label(message.name)
+        if message.name and (name := _label(message.name)):
             is_known = introduced.get(name) == message.role and name.casefold() not in ROLES
             introduced[name] = message.role
             who = name if is_known else f"{message.role} {name}"
@@ -113,7 +110,7 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _label(name: str) -> str:
-    return one_line(redact(name[: 2 * _MAX_NAME_CHARACTERS]))[:_MAX_NAME_CHARACTERS]
+    return label(redact(name[: 2 * MAX_LABEL]))
 
 
 def _part(part: Part, tools: Mapping[str, str], most_tokens: int, count: CountTokens) -> str:
