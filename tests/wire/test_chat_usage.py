@@ -1,12 +1,14 @@
 """What a chat tells of its calls: tokens by one count for every provider, prices, one log line."""
 
+import json
 import logging
 import re
+from typing import Any
 
 import pytest
 from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
-from tests.wire.servers import Fail, ModelServer, Step
+from tests.wire.servers import Fail, ModelServer, Raw, Step
 from tests.wire.talking import SYSTEM, chat_of, conversing, said
 
 from remanence.errors import ModelError
@@ -162,3 +164,47 @@ async def test_a_stream_that_nobody_reads_to_its_end_is_counted(stream_wire: Wir
         [spent] = await conversation.usage()
 
     assert (spent.calls, spent.failed_calls) == (1, 1)
+
+
+BLANK = {"input_tokens": "", "output_tokens": "", "prompt_tokens": "", "completion_tokens": ""}
+NEGATIVE = dict.fromkeys(BLANK, -1)
+ODD = {**dict.fromkeys(BLANK, 1), "prompt_tokens_details": "x"}
+
+
+@pytest.mark.parametrize("usage", [{}, None, "none", BLANK, NEGATIVE, ODD], ids=str)
+async def test_an_answer_with_an_unreadable_usage_is_an_answer(
+    whole_wire: Wire, usage: object
+) -> None:
+    whole_wire.server.script(answer_with(whole_wire, usage))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, whole_wire), whole_wire, QUESTION)
+
+    assert reply.text == "Gate B42."
+    assert reply.usage.output_tokens > 0
+
+
+async def test_a_stream_with_an_empty_usage_is_an_answer(stream_wire: Wire) -> None:
+    stream_wire.server.script(answer_with(stream_wire, {}))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, stream_wire), stream_wire, QUESTION)
+
+    assert reply.text == "Gate B42."
+    assert reply.usage.estimated
+
+
+def answer_with(wire: Wire, usage: object) -> Raw:
+    """The answer "Gate B42." with this usage."""
+    if wire.provider == "openai":
+        name = "delta" if wire.stream else "message"
+        choice = {"index": 0, name: {"content": "Gate B42."}, "finish_reason": "stop"}
+        return Raw((json.dumps({"choices": [choice], "usage": usage}),))
+    text = {"type": "text", "text": "Gate B42."}
+    ended = {"stop_reason": "end_turn"}
+    answer = {"type": "message", "content": [text], **ended, "usage": usage}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": answer},
+        {"type": "message_delta", "delta": ended, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    named = [f"{json.dumps(event)}\nevent: {event['type']}" for event in events]
+    return Raw((*named,) if wire.stream else (json.dumps(answer),))

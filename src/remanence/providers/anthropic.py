@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Final
 
 import anthropic
@@ -12,7 +13,14 @@ from anthropic.types import Message as WireMessage, Usage as WireUsage
 from remanence.errors import ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
-from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
+from remanence.providers.requests import (
+    Ending,
+    Form,
+    ProviderRequest,
+    ProviderResponse,
+    Tokens,
+    read_tokens,
+)
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
 from remanence.wire.json_value import JsonObject
@@ -66,7 +74,8 @@ class Anthropic:
             while (event := await _next_event(events)) is not None:
                 if event.type == "message_start":
                     ending = "broken_off"
-                    yield _tokens(event.message.usage)
+                    if begun := _tokens(event.message.usage):
+                        yield begun
                 elif ending == "unreadable":
                     raise anthropic.AnthropicError(f"{event.type} came before message_start")
                 elif event.type == "text":
@@ -122,16 +131,18 @@ def _parse_response(message: object) -> ProviderResponse:
     )
 
 
-def _tokens(usage: WireUsage) -> Tokens:
+def _tokens(usage: WireUsage | None) -> Tokens | None:
     """Add up input tokens, as Anthropic counts cache reads and writes separately."""
-    read = usage.cache_read_input_tokens or 0
-    written = usage.cache_creation_input_tokens or 0
-    return Tokens(
-        input_tokens=usage.input_tokens + read + written,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
+    tokens = read_tokens(
+        input_tokens=getattr(usage, "input_tokens", None),
+        output_tokens=getattr(usage, "output_tokens", None),
+        cache_read_tokens=getattr(usage, "cache_read_input_tokens", None) or 0,
+        cache_write_tokens=getattr(usage, "cache_creation_input_tokens", None) or 0,
     )
+    if tokens is None:
+        return None
+    cached = tokens.cache_read_tokens + tokens.cache_write_tokens
+    return replace(tokens, input_tokens=tokens.input_tokens + cached)
 
 
 open_adapter: Final = Anthropic

@@ -17,7 +17,14 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
-from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
+from remanence.providers.requests import (
+    Ending,
+    Form,
+    ProviderRequest,
+    ProviderResponse,
+    Tokens,
+    read_tokens,
+)
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import Part
 from remanence.wire.content import present
@@ -244,13 +251,11 @@ def _content(text: str, calls: Sequence[_Call], more: JsonObject) -> tuple[Part,
 
 
 def _tokens(usage: CompletionUsage | None) -> Tokens | None:
-    if usage is None:
-        return None
-    details = usage.prompt_tokens_details
-    return Tokens(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        cache_read_tokens=(details.cached_tokens if details else None) or 0,
+    details = getattr(usage, "prompt_tokens_details", None)
+    return read_tokens(
+        input_tokens=getattr(usage, "prompt_tokens", None),
+        output_tokens=getattr(usage, "completion_tokens", None),
+        cache_read_tokens=getattr(details, "cached_tokens", None) or 0,
         cache_write_tokens=getattr(details, "cache_write_tokens", None) or 0,
     )
 

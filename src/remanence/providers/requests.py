@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from remanence.arguments import MAX_COUNT
 from remanence.providers.layer import Request
 from remanence.types import Part, Tool, Usage
 from remanence.wire.json_value import JsonObject
@@ -49,6 +50,12 @@ class Tokens:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
+
+
+def read_tokens(**counts: Any) -> Tokens | None:  # any JSON, as the clients do not check it
+    """Return the tokens that a provider reports, None unless all of them are counts."""
+    is_valid = all(isinstance(count, int) and 0 <= count <= MAX_COUNT for count in counts.values())
+    return Tokens(**counts) if is_valid else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
