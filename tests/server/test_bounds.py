@@ -72,6 +72,26 @@ async def test_a_page_of_another_site_may_use_the_service_only_if_it_is_named(
 
 
 @pytest.mark.parametrize(
+    ("path", "site", "mode", "status"),
+    [
+        ("/v1/conversations", "cross-site", "no-cors", 403),
+        ("/v1/conversations", "cross-site", "navigate", 403),
+        ("/v1/conversations", "same-origin", "cors", 200),
+        ("/v1/conversations", "none", "navigate", 200),
+        ("/", "cross-site", "navigate", 200),
+        ("/", "cross-site", "no-cors", 403),
+    ],
+)
+async def test_an_image_or_a_link_of_another_site_gets_no_more_than_the_dashboard(
+    client: Client, path: str, site: str, mode: str, status: int
+) -> None:
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": mode}
+    response = await client.http.get(path, headers=headers)
+
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize(
     "origin", ["foo", "*", "null", "app.example.com", "https://App.example.com", "https://a.b/"]
 )
 def test_what_no_browser_sends_as_an_origin_is_refused(origin: str, cli: Cli) -> None:

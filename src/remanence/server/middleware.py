@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remanence.server.paths import path_of
 from remanence.server.problems import problem
 from remanence.telemetry import requests
 
@@ -48,7 +49,7 @@ class KnownHosts:
 
 
 class KnownOrigins:
-    """Rejects cross-site requests from browsers."""
+    """Rejects cross-site requests from browsers, except those that open the dashboard."""
 
     def __init__(self, app: ASGIApp, *, origins: Collection[str]) -> None:
         self._app = app
@@ -58,14 +59,24 @@ class KnownOrigins:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         own = origin is not None and origin.partition("://")[2] == headers.get("host")
-        if origin is None or own or origin in self._origins:
+        if own or origin in self._origins or (origin is None and not _is_foreign(scope, headers)):
             await self._app(scope, receive, send)
         else:
+            who = "other sites" if origin is None else f"{origin!r:.80}"
             detail = (
-                f"pages of {origin!r:.80} may not use this server: allow the origin with "
+                f"pages of {who} may not use this server: allow the origin with "
                 "--allowed-origin, or with allowed_origins of create_app"
             )
             await problem(403, "foreign_origin", detail)(scope, receive, send)
+
+
+def _is_foreign(scope: Scope, headers: Headers) -> bool:
+    """Return whether a page of another site, whose browser sends no `Origin`, asks for data.
+
+    Such are images and links.
+    """
+    opens_dashboard = path_of(scope) == "/" and headers.get("sec-fetch-mode") == "navigate"
+    return headers.get("sec-fetch-site") == "cross-site" and not opens_dashboard
 
 
 class BodyLimit:
