@@ -776,6 +776,22 @@ async def test_a_cookie_goes_neither_to_the_provider_nor_to_another_client(
     assert not any("cookie" in received.headers for received in upstream.received)
 
 
+async def test_headers_of_the_origin_of_the_provider_do_not_reach_the_client(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    of_origin = {
+        "Alt-Svc": 'h3=":443"',
+        "Strict-Transport-Security": "max-age=1",
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Credentials": "true",
+    }
+    upstream.script(Fail(429, "slow down", "rate_limit_error", of_origin))
+    refused = await ask(proxy, [user("Which gate?")], None, upstream)
+
+    assert refused.status_code == 429
+    assert not {name.lower() for name in of_origin} & set(refused.headers)
+
+
 async def test_headers_that_connection_names_pass_in_neither_direction(
     proxy: Client, upstream: ModelServer
 ) -> None:

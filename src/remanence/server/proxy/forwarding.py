@@ -52,7 +52,10 @@ _COOKIES: Final = ("cookie", "set-cookie")
 """Cookies of this host may be those of a login in front, and the provider sets its own for callers of
 one key.
 """
-_NOT_RETURNED: Final = _HOP | {"date", *_COOKIES}  # the server adds its own date
+_OF_ORIGIN: Final = ("alt-svc", "strict-transport-security")
+_CORS: Final = "access-control-"
+"""Headers that speak of the provider's origin, and would reach the client on ours."""
+_NOT_RETURNED: Final = _HOP | {"date", *_COOKIES, *_OF_ORIGIN}  # the server adds its own date
 _NOT_SENT: Final = _HOP | {
     *_COOKIES,
     "host",
@@ -372,7 +375,11 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
         about[OMITTED] = ", ".join(islice(gaps, _MAX_GAPS))
     theirs = received.headers
     left_out = _NOT_RETURNED | _named_by_connection(theirs.get_list("connection"))
-    kept = [(name, value) for name, value in theirs.raw if name.decode().lower() not in left_out]
+    kept = [
+        (name, value)
+        for name, value in theirs.raw
+        if (shown := name.decode().lower()) not in left_out and not shown.startswith(_CORS)
+    ]
     own = [
         (name.encode(), value.encode("ascii", "backslashreplace")) for name, value in about.items()
     ]
