@@ -471,6 +471,27 @@ async def test_an_answer_of_another_form_is_logged_as_such_with_its_conversation
     assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", APIS)
+async def test_an_answer_that_is_too_long_to_keep_is_forwarded_and_logged(
+    memory: Memory, upstream: ModelServer, caplog: pytest.LogCaptureFixture, path: str, stream: bool
+) -> None:
+    upstream.script(Reply("word " * 5_000 + "end"))
+    url = upstream.url
+    app = create_app(memory, openai_url=url, anthropic_url=url, max_body_bytes=5_000)
+    async with served(app) as proxy:
+        body = body_of(path, "Gate?", stream=stream)
+        named = {"x-remanence-conversation": "trip"}
+        response = await proxy.http.post(path, json=body, headers=named)
+
+    assert response.status_code == 200
+    assert response.text.count("word") > 4_990
+    assert "end" in response.text
+    assert "was not stored: InvalidMessage: the provider's answer has more than" in caplog.text
+    (tape,) = await conversations(memory, "trip")
+    assert [message.text for message in await tape.messages()] == ["Gate?"]
+
+
 async def test_an_event_of_another_form_is_logged_as_such_with_its_conversation(
     proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:

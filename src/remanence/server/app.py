@@ -131,7 +131,8 @@ def create_app(
             or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413. Bodies that
-            the proxies forward unread, such as uploads of files, have no limit.
+            the proxies forward unread, such as uploads of files, have no limit, and a longer answer of
+            a provider (four times as long if it is streamed) is forwarded, but not stored.
         body_seconds: the timeout for a request body, or for the next piece of such an upload; a slower
             one gets status 408.
 
@@ -155,7 +156,9 @@ def create_app(
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
     app.state.ending = ending = ending or asyncio.Event()
     grace = partial(GracePeriod, ending, grace_seconds)
-    forwarder = partial(Forwarder, memory, recognize=recognize, grace=grace)
+    forwarder = partial(
+        Forwarder, memory, recognize=recognize, grace=grace, max_answer_bytes=max_body_bytes
+    )
     app.state.openai = forwarder(openai_url, OPENAI_DIALECT, openai_key)
     app.state.anthropic = forwarder(anthropic_url, ANTHROPIC_DIALECT, anthropic_key)
     app.state.keep_alive_seconds = keep_alive_seconds

@@ -46,6 +46,8 @@ _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
 _MAX_GAPS: Final = 20
+_STREAM_FACTOR: Final = 4
+"""How many times as long a stream may be as a whole answer, as each piece of its text has a frame."""
 _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number": ?([0-9]+)')
 _BROKE_OFF: Final = "broke off its answer"
 _COOKIES: Final = ("cookie", "set-cookie")
@@ -105,7 +107,8 @@ class Forwarder:
     """Forwards requests to the provider at *url*, and adds memory to turns of conversations.
 
     The URL may end with `/v1`, as clients write it. A client's own credential is forwarded; *key* is
-    for clients that send only a key of ours.
+    for clients that send only a key of ours. An answer with more than *max_answer_bytes*, or four times
+    as many in a stream, is forwarded, but not stored.
     """
 
     def __init__(
@@ -117,8 +120,10 @@ class Forwarder:
         *,
         recognize: bool,
         grace: Callable[[], GracePeriod],
+        max_answer_bytes: int,
     ) -> None:
         self._memory = memory
+        self._max_answer_bytes = max_answer_bytes
         self._dialect = dialect
         self._key = key
         self._grace = grace
@@ -169,9 +174,9 @@ class Forwarder:
             if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
                 response: Response = StreamingResponse(self._relay_events(turn, received))
             elif is_ok and turn is not None:
-                response = Response(await self._read_and_store(turn, received))
+                response = await self._read_and_store(turn, received)
             else:
-                response = _Body(received, failed=partial(self._failure, _BROKE_OFF))
+                response = self._body(_relay(received), received.status_code)
         except ClientDisconnect:
             return Response(status_code=_LEFT)
         except httpx2.HTTPError as error:
@@ -179,16 +184,26 @@ class Forwarder:
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
-    async def _read_and_store(self, turn: Turn, response: httpx2.Response) -> bytes:
-        """Return the body of a non-streamed response, after storing the answer."""
-        content = b"".join([piece async for piece in _relay(response)])
+    async def _read_and_store(self, turn: Turn, received: httpx2.Response) -> Response:
+        """Return a non-streamed response, after storing the answer if that is not too long."""
+        pieces = _relay(received)
+        content = bytearray()
+        async for piece in pieces:
+            content += piece
+            if len(content) > self._max_answer_bytes:
+                with _log_failure(turn):
+                    raise _too_long(self._max_answer_bytes)
+                return self._body(_chain(bytes(content), pieces), received.status_code)
         answer = turn.api.answer()
         with _log_failure(turn):
             with _reading():
                 answer.take(json.loads(content))
             if answer.objects:
                 await self._requests.keep(turn, answer.objects)
-        return content
+        return Response(bytes(content))
+
+    def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
+        return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))
 
     async def _relay_events(
         self, turn: Turn | None, response: httpx2.Response
@@ -199,7 +214,8 @@ class Forwarder:
         request shows what the client kept of it. The stream ends with an event `error` if the
         answer breaks off, or is still open when the grace period ends.
         """
-        recorder = None if turn is None else _AnswerRecorder(turn, self._requests)
+        max_bytes = _STREAM_FACTOR * self._max_answer_bytes
+        recorder = None if turn is None else _AnswerRecorder(turn, self._requests, max_bytes)
         pieces = response.aiter_raw()
         number: bytes | None = None
         try:
@@ -274,9 +290,10 @@ def _is_chunked(request: Request) -> bool:
 class _AnswerRecorder:
     """Reads the answer to a turn from its stream, and stores it once it is complete."""
 
-    def __init__(self, turn: Turn, requests: Requests) -> None:
+    def __init__(self, turn: Turn, requests: Requests, max_bytes: int) -> None:
         self._turn = turn
         self._requests = requests
+        self._max_bytes = self._left_bytes = max_bytes
         self._answer = turn.api.answer()
         self._reader = EventReader()
         self._is_read = False
@@ -286,7 +303,10 @@ class _AnswerRecorder:
         if self._is_read:
             return
         self._is_read = True
+        self._left_bytes -= len(piece)
         with _log_failure(self._turn):
+            if self._left_bytes < 0:
+                raise _too_long(self._max_bytes)
             with _reading():
                 for event in self._reader.feed(piece):
                     self._answer.feed(event)
@@ -299,9 +319,13 @@ class _Body(StreamingResponse):
     """The body of a provider's response; if it breaks off, so does the client's connection."""
 
     def __init__(
-        self, received: httpx2.Response, *, failed: Callable[[httpx2.HTTPError], object]
+        self,
+        pieces: AsyncIterator[bytes],
+        status: int,
+        *,
+        failed: Callable[[httpx2.HTTPError], object],
     ) -> None:
-        super().__init__(_relay(received), received.status_code)
+        super().__init__(pieces, status)
         self._failed = failed
 
     async def stream_response(self, send: Send) -> None:
@@ -315,6 +339,16 @@ async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
     async with contextlib.aclosing(response):
         async for piece in response.aiter_raw():
             yield piece
+
+
+async def _chain(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield begun
+    async for piece in pieces:
+        yield piece
+
+
+def _too_long(max_bytes: int) -> InvalidMessage:
+    return InvalidMessage(f"the provider's answer has more than {max_bytes:,} bytes")
 
 
 @contextlib.contextmanager
