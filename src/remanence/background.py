@@ -198,6 +198,23 @@ def start_beside(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return asyncio.create_task(work, name=name)
 
 
+async def finish(task: asyncio.Task[T]) -> T:
+    """Return the result of a task, which ends even if the caller is cancelled, however often.
+
+    A cancellation is raised after the end. A cancelled scope of anyio cancels at every await.
+    """
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancellation = error
+    result = task.result()
+    if cancellation is not None:
+        raise cancellation
+    return result
+
+
 async def write_if_possible(write: Awaitable[T]) -> T | None:
     """Return the result of *write*; None if the store cannot be written now.
 

@@ -30,7 +30,7 @@ from remanence.arguments import (
     require_path,
     require_text,
 )
-from remanence.background import Background
+from remanence.background import Background, finish, start_beside
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
@@ -185,7 +185,9 @@ class Memory:
                 store = await open_store(
                     url, clock=clock, durability=settings.durability, read_only=read_only
                 )
-                stack.push_async_callback(store.close)
+                stack.push_async_callback(
+                    lambda: finish(start_beside(store.close(), name="remanence-close"))
+                )
                 # In a thread, as importing a provider's package takes seconds.
                 runtime = await asyncio.to_thread(
                     Runtime,

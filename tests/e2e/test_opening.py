@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from tests.postgres import new_database
 
@@ -127,6 +128,16 @@ async def test_an_opening_that_is_cancelled_half_way_leaves_no_thread_and_no_tas
 
     assert threads() == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_memory_leaves_no_thread_in_a_scope_that_cancels_at_every_await(
+    tmp_path: Path,
+) -> None:
+    with anyio.CancelScope() as scope:
+        async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}"):
+            scope.cancel()
+
+    assert threads() == []
 
 
 @pytest.mark.postgres

@@ -5,6 +5,7 @@ import logging
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
 
+import anyio
 import pytest
 from tests.builders import chat_answer
 from tests.wire.dialects import Call, Reply
@@ -15,6 +16,7 @@ from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 from remanence import Chat, Conversation, Tool
 from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest, TextDelta
 from remanence.errors import InvalidMessage, ModelError
+from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions
 from remanence.providers.clients import MAX_ANSWER_BYTES
 
@@ -221,6 +223,22 @@ async def test_what_was_said_to_whoever_stops_reading_a_stream_is_kept_with_a_ma
         question, said_so_far, _, answer = await kept(conversation)
         assert (question, said_so_far) == ("Which gate?", f"{first.text}\n{BROKEN_OFF}")
         assert answer == reply.text
+
+
+async def speak_without_end(request: ModelRequest) -> AsyncGenerator[str, None]:
+    yield "Gate"
+    await asyncio.Event().wait()
+
+
+async def test_a_partial_answer_is_kept_in_a_scope_that_cancels_at_every_await() -> None:
+    async with conversing() as conversation:
+        with anyio.CancelScope() as scope:
+            async for _ in Chat(conversation, model=speak_without_end).stream("Which gate?"):
+                scope.cancel()
+        async with conversation.turn():
+            pass
+
+        assert await kept(conversation) == ["Which gate?", f"Gate\n{BROKEN_OFF}"]
 
 
 class LeftAtTheEnd:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
+from remanence.background import finish, start_beside
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -259,13 +260,8 @@ class Chat:
 
     async def _keep(self, *messages: Message, turn: str) -> None:
         """Append messages, even if the turn is cancelled meanwhile."""
-        new_id = self.conversation.clock.new_id
-        named = [m if m.id is not None else replace(m, id=new_id("msg")) for m in messages]
-        try:
-            await self.conversation.append(*named, turn=turn)
-        except asyncio.CancelledError:  # repeated with the same ids, they are stored once
-            await self.conversation.append(*named, turn=turn)
-            raise
+        append = self.conversation.append(*messages, turn=turn)
+        await finish(start_beside(append, name="remanence-keep"))
 
     def _known_reply(self, answer: Message) -> Reply:
         """Return the reply for an answer on the tape, which took no model call."""

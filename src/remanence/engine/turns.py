@@ -10,7 +10,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
-from remanence.background import Background
+from remanence.background import Background, finish, start_beside
 from remanence.clock import Clock
 from remanence.engine.leases import keep_lease
 from remanence.errors import Closed, StoreError, TurnTaken
@@ -93,8 +93,9 @@ class Turns:
 
     async def _end(self, ref: ConversationRef, turn: str) -> None:
         try:
-            # Shielded: otherwise a second cancellation would block others until the lease expires.
-            await asyncio.shield(self.store.end_turn(ref, owner=turn))
+            # Otherwise a second cancellation would block others until the lease expires.
+            end = self.store.end_turn(ref, owner=turn)
+            await finish(start_beside(end, name="remanence-end-turn"))
         except (StoreError, Closed) as error:  # the lease expires
             telemetry.turn_not_ended(ref.id, str(error))
 

@@ -104,8 +104,7 @@ class TurnResponse(Response):
                 await self._send(pieces, scope, receive, send_named)
             finally:
                 for task in (turn, *watches):
-                    if not task.cancelling():  # such a turn still stores its partial answer
-                        task.cancel()
+                    task.cancel()
 
     async def _send(
         self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send

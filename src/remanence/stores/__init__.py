@@ -1,12 +1,11 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
-from remanence.background import start_beside
+from remanence.background import finish, start_beside
 from remanence.clock import Clock, SystemClock
 from remanence.errors import InvalidArgument, StoreUnavailable, needs_extra
 from remanence.protocols import Store
@@ -86,8 +85,7 @@ async def _open_in_thread(open_now: Callable[[], Store]) -> Store:
     """Open a store in a thread; on cancellation, wait for the thread and close the store."""
     opening = start_beside(asyncio.to_thread(open_now), name="remanence-open")
     try:
-        return await asyncio.shield(opening)
+        return await finish(opening)
     except asyncio.CancelledError:
-        with contextlib.suppress(Exception):  # it could not be opened, so there is nothing to close
-            await (await opening).close()
+        await finish(start_beside(opening.result().close(), name="remanence-close"))
         raise
