@@ -92,6 +92,8 @@ class Memory:
             )
         self._url = url
         self._opened = opened or AsyncExitStack()
+        # A second `close` waits for the first, whose parts it would close in the wrong order.
+        self._closing = asyncio.Lock()
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.settings = runtime.settings
@@ -226,7 +228,8 @@ class Memory:
         """
         if self._runtime.process.is_this:
             self._runtime.background.require_loop()
-            await self._opened.aclose()
+            async with self._closing:
+                await self._opened.aclose()
 
     def conversation(
         self,

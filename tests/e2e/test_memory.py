@@ -216,6 +216,27 @@ async def test_closing_lets_a_step_in_progress_finish(tmp_path: Path) -> None:
     assert state.lease_owner is None
 
 
+async def test_a_second_close_waits_for_the_step_that_the_first_lets_finish(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    memory = await Memory.open(url, policy=SMALL, observer=observer)
+    await memory.conversation("a").append(*(m for n in range(30) for m in turn(n)))
+    async with asyncio.timeout(60):
+        await observer.called.wait()
+        async with asyncio.TaskGroup() as group:
+            closings = [group.create_task(memory.close()) for _ in range(2)]
+            await asyncio.sleep(0.01)
+            assert not any(closing.done() for closing in closings)
+            gate.set()
+    async with Memory.open(url, policy=SMALL.replace(enabled=False)) as memory:
+        state = await memory.conversation("a").state()
+
+    assert state.observed_seq == observer.requests[-1].messages[-1].seq
+
+
 async def test_a_closed_memory_says_so() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a")
