@@ -41,7 +41,7 @@ def test_a_result_that_was_never_recorded_is_said_so_and_costs_nothing() -> None
 
     assert missing.text == ""
     assert [result.text for result in missing.tool_results] == [
-        "[no result was recorded for this call]"
+        "[no result was recorded for this call: the tool may or may not have run]"
     ]
     assert (missing.role, missing.tokens, missing.name) == ("tool", 0, None)
 

@@ -197,6 +197,34 @@ async def test_a_turn_that_was_left_while_a_tool_worked_goes_on_with_the_same_te
     assert roles == ["user", "assistant", "assistant"]
 
 
+async def test_results_of_the_tools_that_ran_are_kept_when_a_later_one_is_left(wire: Wire) -> None:
+    working = asyncio.Event()
+
+    async def book(arguments: dict[str, object]) -> str:
+        if arguments["seat"] == "34K":
+            return "Booked."
+        working.set()
+        await asyncio.Event().wait()
+        raise AssertionError("an event that nobody sets was set")
+
+    tool = Tool(name="book", description="", parameters={"type": "object"}, handler=book)
+    calls = tuple(Call(f"c{seat}", "book", {"seat": seat}) for seat in ("34K", "34J", "34H"))
+    wire.server.script(Reply("", calls=calls), Reply("One is booked."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, tools=[tool])
+        turn = asyncio.create_task(said(chat, wire, "Book three seats."))
+        await working.wait()
+        turn.cancel()
+        await asyncio.wait({turn})
+        await said(chat, wire)
+        messages = await conversation.messages()
+
+    assert [message.role for message in messages] == ["user", "assistant", "tool", "assistant"]
+    request = str(wire.server.received[1].body)
+    assert request.count("Booked.") == 1
+    assert request.count("the tool may or may not have run") == 2
+
+
 async def test_going_on_is_refused_where_nothing_waits_for_an_answer(wire: Wire) -> None:
     async with conversing() as conversation:
         chat = chat_of(conversation, wire)

@@ -258,9 +258,9 @@ class Chat:
             "broken off, and the conversation went on: send the message again under a new id"
         )
 
-    async def _keep(self, *messages: Message, turn: str) -> None:
-        """Append messages, even if the turn is cancelled meanwhile."""
-        append = self.conversation.append(*messages, turn=turn)
+    async def _keep(self, message: Message, *, turn: str) -> None:
+        """Append a message, even if the turn is cancelled meanwhile."""
+        append = self.conversation.append(message, turn=turn)
         await finish(start_beside(append, name="remanence-keep"))
 
     def _known_reply(self, answer: Message) -> Reply:
@@ -318,20 +318,18 @@ class Chat:
     async def _run_tools(
         self, calls: Sequence[ToolCallPart], turn: str, *, complete: bool
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Call the tools in the model's order, and append their results together.
+        """Call the tools in the model's order, and append each result before the next call.
 
         Calls of a cut-off answer are refused, as their arguments may be incomplete.
         """
         max_bytes = self.conversation.policy.max_message_bytes
-        results: list[Message] = []
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
             if complete:
-                results.append(await run_tool(call, self._tools, max_bytes=max_bytes))
+                message = await run_tool(call, self._tools, max_bytes=max_bytes)
             else:
-                results.append(refuse_call(call))
-        await self._keep(*results, turn=turn)
-        for call, message in zip(calls, results, strict=True):
+                message = refuse_call(call)
+            await self._keep(message, turn=turn)
             result = message.tool_results[0]
             yield ToolReturned(
                 call_id=call.id, name=call.name, text=result.text, is_error=result.is_error

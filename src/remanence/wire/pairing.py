@@ -11,7 +11,7 @@ from remanence.wire.boundaries import groups
 from remanence.wire.message import Message
 from remanence.wire.parts import Part, TextPart, ToolCallPart, ToolResultPart
 
-NO_RESULT = "[no result was recorded for this call]"
+NO_RESULT = "[no result was recorded for this call: the tool may or may not have run]"
 
 
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
