@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from remanence import telemetry
 from remanence.errors import Closed, ModelError, RemanenceError, StoreUnavailable
@@ -61,7 +62,7 @@ class Background:
 
     def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Run *work* until it returns; after an error, log it, pause and restart."""
-        return self.run(name, _repeat(name, work))
+        return self.run(name, self._repeat(name, work))
 
     def run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run *work* once; it must not raise.
@@ -80,16 +81,51 @@ class Background:
             self._open.set()
             await asyncio.Event().wait()  # until this task is cancelled
 
+    async def _repeat(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        pauses, loop = Pauses(), asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                with inside(self):
+                    return await work()
+            except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
+                worked_seconds = loop.time() - began
+                await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
 
-async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    pauses, loop = Pauses(), asyncio.get_running_loop()
-    while True:
-        began = loop.time()
-        try:
-            return await work()
-        except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
-            worked_seconds = loop.time() - began
-            await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
+
+class _Works(NamedTuple):
+    """The works that a task is part of; tasks that it starts are not, unless they continue them."""
+
+    task: asyncio.Task[Any] | None = None
+    works: tuple[object, ...] = ()
+
+
+_NO_WORKS = _Works()
+_works: ContextVar[_Works] = ContextVar("works", default=_NO_WORKS)
+
+
+@contextmanager
+def inside(*works: object) -> Iterator[None]:
+    """Mark the block as part of *works*, for `is_inside`."""
+    outer, task = _works.get(), asyncio.current_task()
+    token = _works.set(_Works(task, (*(outer.works if outer.task is task else ()), *works)))
+    try:
+        yield
+    finally:
+        _works.reset(token)
+
+
+@contextmanager
+def inside_as_parent() -> Iterator[None]:
+    """Mark the block, in a new task, as part of the works of the task that awaits it."""
+    with inside(*_works.get().works):
+        yield
+
+
+def is_inside(work: object) -> bool:
+    """Return whether *work* waits for the caller, and would for ever if the caller waited for it."""
+    task, works = _works.get()
+    return task is asyncio.current_task() and work in works
 
 
 @contextmanager

@@ -23,6 +23,7 @@ RemanenceError
 ├── ModelError                a model call failed
 ├── ServiceError              the service cannot be reached, or refused a client's request
 ├── MissingExtra              an optional package is not installed (also an ImportError)
+├── Deadlock                  a call would wait for the work that makes it (also a RuntimeError)
 └── Closed                    the memory was closed, or belongs to another process or event loop
 """
 
@@ -211,6 +212,10 @@ def needs_extra(extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise MissingExtra(extra, error.name or extra) from error
+
+
+class Deadlock(RemanenceError, RuntimeError):
+    """A call would wait for the work that makes it, such as `close()` in a hook."""
 
 
 class Closed(RemanenceError):

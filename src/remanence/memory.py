@@ -30,12 +30,12 @@ from remanence.arguments import (
     require_path,
     require_text,
 )
-from remanence.background import Background, finish, start_beside
+from remanence.background import Background, finish, is_inside, start_beside
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
-from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
+from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen
 from remanence.events import deliver, follow
 from remanence.forgetting import forget_user
 from remanence.policy.diagnosis import diagnose, diagnose_budget, diagnose_pause
@@ -225,9 +225,15 @@ class Memory:
 
         Raises:
             Closed: the memory was opened in another event loop.
+            Deadlock: a hook, or other background work of this memory, called it.
         """
         if self._runtime.process.is_this:
             self._runtime.background.require_loop()
+            if is_inside(self._runtime.background):
+                raise Deadlock(
+                    "close() was called by background work of the memory, such as a hook or a model's "
+                    "function, and would wait for it: close the memory in another task"
+                )
             async with self._closing:
                 await self._opened.aclose()
 

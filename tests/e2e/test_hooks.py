@@ -7,6 +7,7 @@ import pytest
 
 from remanence import Hooks, Memory, Message, Policy
 from remanence.conversation import Conversation
+from remanence.errors import Closed
 from remanence.facts import ModelFacts
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
@@ -288,3 +289,31 @@ async def test_a_vetoed_reflection_leaves_the_observations_and_observing_goes_on
     assert state.reflect_failure is not None
     assert (state.reflect_failure.reason, state.failures) == ("vetoed", 0)
     assert state.observed_seq > 16
+
+
+async def test_a_hook_that_closes_its_memory_is_refused_at_once() -> None:
+    async def close(request: ObserveRequest) -> ObserveRequest:
+        await memory.close()
+        return request
+
+    hooks = Hooks(before_observe=close, timeout_seconds=300)
+    async with Memory.open(IN_MEMORY, policy=POLICY, hooks=hooks) as memory:
+        state = await talk(memory.conversation("a"))
+
+    assert state.observe_failure is not None
+    assert "close the memory in another task" in state.observe_failure.message
+
+
+async def test_a_task_that_a_hook_starts_may_close_the_memory() -> None:
+    closings: list[asyncio.Task[None]] = []
+
+    async def close(request: ObserveRequest) -> ObserveRequest:
+        closings.append(asyncio.create_task(memory.close()))
+        return request
+
+    memory = await Memory.open(IN_MEMORY, policy=POLICY, hooks=Hooks(before_observe=close))
+    with pytest.raises(Closed):
+        await talk(memory.conversation("a"))
+
+    assert closings
+    await asyncio.wait_for(closings[0], 60)
