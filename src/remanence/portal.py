@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanag
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from remanence.errors import Closed
+from remanence.errors import Closed, Deadlock
 from remanence.process import OwnProcess
 
 P = ParamSpec("P")
@@ -55,7 +55,13 @@ class Portal:
 
         Raises:
             Closed: the portal is closed, or was closed before *work* ended.
+            Deadlock: this is the portal's own thread, as of a hook.
         """
+        try:
+            self._require_other_thread()
+        except Deadlock:
+            work.close()
+            raise
         future = self._start(work)
         if future is None:
             self._process.require_this()
@@ -120,12 +126,22 @@ class Portal:
         """
         if not self._process.is_this:
             return
+        self._require_other_thread()
         with self._lock:
             if not self._closing.done():
                 self._closing.set_result(None)
         if self._thread is not None:
             self._thread.join()
             self._ended.result()
+
+    def _require_other_thread(self) -> None:
+        """Raise `Deadlock` in the portal's thread, whose loop would wait for itself."""
+        if threading.current_thread() is self._thread:
+            raise Deadlock(
+                "a hook, or an async function of a model or an embedder, runs in the thread that does "
+                "the work of a blocking memory, and would wait for itself: call the memory in another "
+                "thread, as in await asyncio.to_thread(memory.check)"
+            )
 
     def _run(
         self, resource: Callable[[], AbstractAsyncContextManager[T]], opened: Future[T]

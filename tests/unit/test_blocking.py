@@ -18,7 +18,8 @@ from remanence import (
     memory as awaited,
 )
 from remanence.blocking import Memory
-from remanence.errors import Closed, InvalidMessage, StoreUnavailable
+from remanence.engine.hooks import Hooks
+from remanence.errors import Closed, Deadlock, InvalidMessage, StoreUnavailable
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
 from remanence.portal import Portal
@@ -389,3 +390,27 @@ def test_several_threads_may_use_one_memory() -> None:
 
 def portal_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("remanence-portal")]
+
+
+def test_a_hook_may_call_its_memory_only_in_another_thread() -> None:
+    seen: list[int] = []
+    refused: list[str] = []
+
+    async def look(request: ObserveRequest) -> ObserveRequest:
+        for call in (chat.messages, memory.close):
+            try:
+                call()
+            except Deadlock as error:
+                refused.append(str(error))
+        seen.append(len(await asyncio.to_thread(chat.messages)))
+        return request
+
+    policy = Policy(observe_tokens=20, tail_tokens=40, tail_keep_tokens=10, keep_last=0)
+    with Memory.open(IN_MEMORY, policy=policy, hooks=Hooks(before_observe=look)) as memory:
+        chat = memory.conversation("trip")
+        chat.append(*FLIGHT)
+        chat.flush()
+
+    assert seen[0] == len(FLIGHT)
+    assert "asyncio.to_thread" in refused[0]
+    assert len(refused) == 2 * len(seen)
