@@ -146,7 +146,8 @@ class Conversation:
         Yields an id of the turn for `append`. For your own agent loop; a `Chat` does this by itself.
 
         Raises:
-            TurnTaken: another turn did not end within the setting `turn_wait_seconds`.
+            TurnTaken: another turn did not end within the setting `turn_wait_seconds`, or it
+                waits for this call, as of a tool.
             WrongUser: the conversation belongs to another user.
         """
         await self._require_ours()

@@ -1,5 +1,6 @@
 """Turns in which the model calls tools."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,7 +10,7 @@ from tests.wire.dialects import Body, Call, Reply
 from tests.wire.reach import Wire
 from tests.wire.talking import SMALL, chat_of, conversing, said, texts
 
-from remanence import Conversation, Message, Policy, Tool, memory_tools
+from remanence import Conversation, Message, Policy, Reply as ChatReply, Tool, memory_tools
 from remanence.chat import Done, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import ModelError
 from remanence.wire.content import ERROR_MARK
@@ -93,6 +94,25 @@ async def test_a_stream_tells_text_calls_results_and_the_reply(stream_wire: Wire
         Done,
     ]
     assert events[3] == ToolReturned(call_id="a", name="gate", text="B42", is_error=False)
+
+
+async def test_a_tool_does_not_wait_for_the_turn_that_waits_for_it(wire: Wire) -> None:
+    others: list[asyncio.Task[ChatReply]] = []
+
+    async def ask(arguments: dict[str, Any]) -> str:
+        others.append(asyncio.create_task(said(chat, wire, "Which seat?")))
+        return (await said(chat, wire, "Which gate?")).text
+
+    tool = Tool(name="ask", description="", parameters={"type": "object"}, handler=ask)
+    wire.server.script(Reply("", calls=(Call("a", "ask"),)), Reply("Sorry."), Reply("Seat 34K."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, tools=[tool])
+        await said(chat, wire, "Ask yourself.")
+        later = await others[0]
+        result = (await conversation.messages())[2].tool_results[0]
+
+    assert "use another conversation in the tool" in result.text
+    assert later.text == "Seat 34K."
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
-from remanence.background import finish, start_beside
+from remanence.background import finish, inside, start_beside
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -153,7 +153,8 @@ class Chat:
             InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
             DuplicateMessage: an id is taken by another message, or names an earlier question whose
                 answer was broken off.
-            TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
+            TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`, or it
+                waits for this call, as of a tool.
             StoreError: the database failed.
         """
         async with aclosing(self._turn(text, answer_id, streaming=False)) as events:
@@ -326,7 +327,8 @@ class Chat:
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
             if complete:
-                message = await run_tool(call, self._tools, max_bytes=max_bytes)
+                with inside(turn):
+                    message = await run_tool(call, self._tools, max_bytes=max_bytes)
             else:
                 message = refuse_call(call)
             await self._keep(message, turn=turn)

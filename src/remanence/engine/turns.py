@@ -10,7 +10,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
-from remanence.background import Background, finish, start_beside
+from remanence.background import Background, finish, is_inside, start_beside
 from remanence.clock import Clock
 from remanence.engine.leases import keep_lease
 from remanence.errors import Closed, StoreError, TurnTaken
@@ -37,14 +37,20 @@ class Turns:
     _locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = field(
         default_factory=WeakValueDictionary
     )
+    _held: dict[ConversationRef, str] = field(default_factory=dict)
 
     @asynccontextmanager
     async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
         """Hold the turn of a conversation within the block; yield the id of the turn.
 
         Raises:
-            TurnTaken: another turn did not end in time.
+            TurnTaken: another turn did not end in time, or it waits for this call, as of a tool.
         """
+        if is_inside(self._held.get(ref)):
+            raise TurnTaken(
+                f"this tool runs in a turn of conversation {ref.id!r}, whose end it would wait for: "
+                "use another conversation in the tool, or begin the turn in another task"
+            )
         turn = self.clock.new_id("turn")
         lock = self._locks.setdefault(ref, asyncio.Lock())
         loop = asyncio.get_running_loop()
@@ -54,6 +60,7 @@ class Turns:
                 await lock.acquire()
         except TimeoutError:
             raise self._timeout_error(ref) from None
+        self._held[ref] = turn
         try:
             # If renewing fails and the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
@@ -64,6 +71,7 @@ class Turns:
             finally:
                 await self._end(ref, turn)
         finally:
+            del self._held[ref]
             lock.release()
 
     async def _take_before(self, deadline: float, ref: ConversationRef, turn: str) -> None:
