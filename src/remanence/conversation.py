@@ -464,6 +464,7 @@ class Conversation:
 
         Raises:
             Closed: the memory was closed meanwhile.
+            Deadlock: a hook, or other work on this conversation, called it.
             StoreError: the database failed, or is open read-only.
         """
         require_one_of(bool, everything=everything, retry=retry)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from remanence import Hooks, Memory, Message, Policy
+from remanence import Hooks, Memory, Message, Policy, Settings
 from remanence.conversation import Conversation
 from remanence.errors import Closed
 from remanence.facts import ModelFacts
@@ -317,3 +317,21 @@ async def test_a_task_that_a_hook_starts_may_close_the_memory() -> None:
 
     assert closings
     await asyncio.wait_for(closings[0], 60)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_a_hook_that_waits_for_the_work_of_its_own_conversation_is_refused_at_once(
+    workers: int,
+) -> None:
+    async def flush(request: ObserveRequest) -> ObserveRequest:
+        await memory.conversation("b").flush()
+        await memory.conversation("a").flush()
+        return request
+
+    hooks = Hooks(before_observe=flush, timeout_seconds=300)
+    settings = Settings(workers=workers)
+    async with Memory.open(IN_MEMORY, policy=POLICY, hooks=hooks, settings=settings) as memory:
+        state = await talk(memory.conversation("a"))
+
+    assert state.observe_failure is not None
+    assert "call flush() or end() after it" in state.observe_failure.message

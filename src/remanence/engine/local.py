@@ -11,9 +11,17 @@ from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
-from remanence.background import Background, Waiters, closed_error, wait_for_end
+from remanence.background import (
+    Background,
+    Waiters,
+    closed_error,
+    inside,
+    is_inside,
+    wait_for_end,
+)
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import Outcome, Step
+from remanence.errors import Deadlock
 from remanence.policy.schedule import longest_wait, retry_delay
 from remanence.recent import Recent
 from remanence.telemetry.spans import Cause, caused_by, current_cause
@@ -117,6 +125,11 @@ class LocalEngine:
     async def _settle(self, ref: ConversationRef, *, everything: bool) -> None:
         if self._closed:
             raise closed_error()
+        if is_inside((self, ref)):
+            raise Deadlock(
+                f"work on conversation {ref.id!r}, such as a hook, would wait for its own end: call "
+                "flush() or end() after it, or in another task"
+            )
         if everything:
             self._everything.add(ref)
         if not self._workers:
@@ -246,11 +259,12 @@ class LocalEngine:
     async def _step(self, ref: ConversationRef) -> Step:
         try:
             is_waited_for = any(calls.get(ref) for calls in (self._waiting, self._watching))
-            step = await self._reconciler.step(
-                ref,
-                everything=ref in self._everything,
-                eager=is_waited_for or not self._workers,
-            )
+            with inside((self, ref)):
+                step = await self._reconciler.step(
+                    ref,
+                    everything=ref in self._everything,
+                    eager=is_waited_for or not self._workers,
+                )
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             self._pause(ref, error)
             return Step(Outcome.IDLE, error=error)
