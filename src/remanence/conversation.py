@@ -113,6 +113,7 @@ class Conversation:
         self._reader = ContextReader(runtime=runtime, ref=ref, user=user)
         self.clock = runtime.clock
         self.connections = runtime.connections
+        self.streams = runtime.streams
         self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
 
     def __repr__(self) -> str:

@@ -1,11 +1,13 @@
 """The parts of an open memory, shared by its conversations."""
 
+import asyncio
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Container, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from remanence.archive.blocks import BlockStore
 from remanence.archive.daily import DailyNotes
@@ -148,6 +150,9 @@ class Runtime:
         """For each conversation, the messages in its next prompt, according to its last context."""
         self.unfinished_erasures: Recent[object, Receipt | None] = Recent(MAX_CONVERSATIONS)
         """Receipts of erasures that failed in a later step, by subject; None for a fact, which has no receipt."""
+
+        self.streams: WeakSet[AsyncGenerator[Any, None]] = WeakSet()
+        """Turns whose events are read one by one; closing the memory ends them."""
 
         self.counter = counter_for(counter_name)
         self.count_text: CountTokens = functools.lru_cache(maxsize=256)(self.counter.text)
@@ -303,9 +308,15 @@ class Runtime:
             await self.store.scrub(if_due=True)
 
     async def stop(self) -> None:
-        """Stop the background work; steps in progress have some time to finish."""
-        self._closed = True
+        """End the turns, and stop the background work; steps in progress have some time to finish."""
         seconds = self.settings.shutdown_timeout_seconds
+        for events in tuple(self.streams):
+            # One that another task reads right now cannot be closed: that task gets `Closed` later.
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(seconds):
+                    await events.aclose()
+        await self.turns.close()
+        self._closed = True
         async with self.connections:
             await self.engine.close(timeout_seconds=seconds)
             if self.pool is not None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from remanence import Chat, Memory, Message
-from remanence.errors import TurnTaken, WrongUser
+from remanence.chat import BROKEN_OFF
+from remanence.errors import Closed, TurnTaken, WrongUser
 from remanence.protocols import ModelRequest
 from remanence.settings import Settings
 
@@ -94,6 +95,32 @@ async def test_a_turn_that_waits_too_long_is_refused_with_what_to_do(tmp_path: P
             slow.gate.set()
 
         assert await roles(here) == ["user", "assistant"]
+
+
+async def speak_without_end(request: ModelRequest) -> AsyncIterator[str]:
+    yield "Gate"
+    await asyncio.Event().wait()
+
+
+async def test_closing_a_memory_keeps_the_answer_of_a_stream_and_ends_its_turn(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as memory:
+        stream = Chat(memory.conversation("trip"), model=speak_without_end).stream("Which gate?")
+        await anext(stream)
+    async with opened(tmp_path) as memory, memory.conversation("trip").turn():
+        kept = await memory.conversation("trip").messages()
+
+    with pytest.raises(Closed, match="before this was done"):
+        await anext(stream)
+    assert [message.text for message in kept] == ["Which gate?", f"Gate\n{BROKEN_OFF}"]
+
+
+async def test_closing_a_memory_ends_a_turn_of_ones_own(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory, memory.conversation("trip").turn():
+        await memory.close()
+        async with opened(tmp_path) as again, again.conversation("trip").turn():
+            pass
 
 
 async def test_a_turn_ends_at_once_when_it_is_cancelled(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
-from remanence.background import finish, inside, start_beside
+from remanence.background import closed_error, finish, inside, start_beside
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -163,14 +163,21 @@ class Chat:
                     return event.reply
         raise AssertionError("a turn ends with its reply or an error")
 
-    def stream(
+    async def stream(
         self, text: str | Message | None = None, *, answer_id: str | None = None
     ) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
         Closing the stream cancels the model call and ends the turn; the partial answer is stored.
+        Closing the memory does so, too, between two events, and the next one is the error `Closed`.
         """
-        return self._turn(text, answer_id, streaming=True)
+        event: ChatEvent | None = None
+        async with aclosing(self._turn(text, answer_id, streaming=True)) as events:
+            self.conversation.streams.add(events)
+            async for event in events:
+                yield event
+        if not isinstance(event, Done):
+            raise closed_error()
 
     async def _turn(
         self, text: str | Message | None, answer_id: str | None, *, streaming: bool

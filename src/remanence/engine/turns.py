@@ -69,10 +69,15 @@ class Turns:
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:
-                await self._end(ref, turn)
+                if self._held.pop(ref, None) is not None:
+                    await self._end(ref, turn)
         finally:
-            del self._held[ref]
             lock.release()
+
+    async def close(self) -> None:
+        """End the turns in progress, so that the next process does not wait for their leases."""
+        while self._held:
+            await self._end(*self._held.popitem())
 
     async def _take_before(self, deadline: float, ref: ConversationRef, turn: str) -> None:
         loop = asyncio.get_running_loop()
