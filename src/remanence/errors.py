@@ -10,7 +10,7 @@ RemanenceError
 │   └── InvalidSetting        one setting with an impossible value
 ├── InvalidArgument           an argument that a method does not accept (also a TypeError and a ValueError)
 │   └── ConversationGrown     the conversation has more messages than expected
-├── NotOpen                   Memory.open(...) was not awaited or entered (also an AttributeError)
+├── NotOpen                   Memory.open(...) was not awaited or entered, or not in asyncio (also an AttributeError)
 ├── ContextOverflow           system text and newest message exceed the model's window
 ├── ConversationNotFound      (also a LookupError)
 ├── TurnTaken                 another turn of the conversation is in progress
@@ -79,7 +79,7 @@ class ConversationGrown(InvalidArgument):
 
 
 class NotOpen(RemanenceError, AttributeError):
-    """The result of `Memory.open(...)` was used before it was entered or awaited."""
+    """The result of `Memory.open(...)` was used before it was entered or awaited in asyncio."""
 
 
 class ContextOverflow(RemanenceError):

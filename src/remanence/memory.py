@@ -165,6 +165,7 @@ class Memory:
             InvalidPolicy: the settings contradict one another.
             InvalidArgument: another argument has a wrong type.
             ModelError: a model cannot be opened, such as one without its key.
+            NotOpen: the event loop is not asyncio's.
             StoreError: the database cannot be opened; the message names the cause and the remedy.
         """
         settings = _read_settings(settings)
@@ -181,6 +182,7 @@ class Memory:
         url = settings.url if url is None else url
 
         async def open_memory() -> Self:
+            _require_asyncio()
             _require_parts(clock, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
                 engine = choose_engine(settings, url)
@@ -601,6 +603,16 @@ class Opening(Generic[T_co]):
                 f"Memory.open(...) has no {name!r} before it is open: write async with "
                 "Memory.open(...) as memory, or memory = await Memory.open(...)"
             )
+
+
+def _require_asyncio() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise NotOpen(
+            "Memory.open(...) needs an event loop of asyncio: run the program with asyncio.run(...), "
+            "or call remanence.blocking.Memory in a thread, as under trio"
+        ) from error
 
 
 def _require_parts(

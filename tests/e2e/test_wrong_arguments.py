@@ -263,6 +263,13 @@ async def test_an_embedder_may_be_a_plain_function() -> None:
     assert vector == [[3.0, 1.0, 2.0]]
 
 
+def test_a_memory_opened_outside_of_asyncio_says_that_it_needs_it() -> None:
+    opening: Any = Memory.open(IN_MEMORY)
+
+    with pytest.raises(NotOpen, match=r"run the program with asyncio\.run"):
+        opening.__aenter__().send(None)
+
+
 async def test_a_memory_that_is_not_open_yet_says_how_to_open_it() -> None:
     opening: Any = Memory.open(IN_MEMORY)
 
