@@ -1,5 +1,6 @@
 """A context as a request of each provider, with its breakpoints, and as plain text."""
 
+import re
 from typing import Any
 
 import pytest
@@ -179,3 +180,25 @@ def test_plain_text_keeps_the_letters_in_the_names_of_files() -> None:
     )
 
     assert "né.pdf" in context(file).to_text()
+
+
+@pytest.mark.parametrize("id_chars", [3, 40, 41, 64, 65, 200])
+@pytest.mark.parametrize("name", ["look", "mcp.weather look", "x" * 65])
+def test_calls_from_elsewhere_get_names_and_ids_that_openai_accepts(
+    name: str, id_chars: int
+) -> None:
+    id_ = "toolu:" + "x" * (id_chars - 6) if id_chars > 6 else "a:1"
+    call = Message.assistant("", tool_calls=[ToolCallPart(id=id_, name=name, arguments="{}")])
+    whole = context(USER, call, Message.tool(id_, "blue"), system=(block("base"),))
+
+    _, _, calling, result = whole.to_openai()["messages"]
+    _, item, output = whole.to_openai_responses()["input"]
+
+    chat, chat_id = calling["tool_calls"][0]["function"]["name"], calling["tool_calls"][0]["id"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", chat)
+    assert item["name"] == chat
+    assert (chat == name) == (name == "look")
+    assert result["tool_call_id"] == chat_id
+    assert output["call_id"] == item["call_id"]
+    assert (len(chat_id) <= 40, chat_id == id_) == (True, id_chars <= 40)
+    assert (len(item["call_id"]) <= 64, item["call_id"] == id_) == (True, id_chars <= 64)

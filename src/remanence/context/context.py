@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from remanence.types import Message
+from remanence.wire.call_names import OPENAI_ID_CHARS, RESPONSES_ID_CHARS, with_openai_names
 from remanence.wire.content import replace_media
 from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
@@ -177,7 +178,7 @@ class Context:
             cache_breakpoints: also mark the ends of cached prefixes, for `gpt-5.6` and later models,
                 which accept explicit breakpoints besides the implicit one.
         """
-        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
+        messages = self._openai_messages(OPENAI_ID_CHARS, keep_open=keep_open_calls)
         marking = cache_breakpoints and self.caching
         marked = breakpoints(messages) if marking else ()
         turns: list[JsonObject] = []
@@ -195,11 +196,17 @@ class Context:
         Args:
             keep_open_calls: as in `to_openai`.
         """
-        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
+        messages = self._openai_messages(RESPONSES_ID_CHARS, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
         if self.system:
             request["instructions"] = _text(self.system)
         return request
+
+    def _openai_messages(self, id_chars: int, *, keep_open: bool) -> tuple[Message, ...]:
+        return tuple(
+            message.replace(content=with_openai_names(message.content, id_chars=id_chars))
+            for message in pair_tool_calls(self.messages, keep_open=keep_open)
+        )
 
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.

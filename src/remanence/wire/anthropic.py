@@ -4,10 +4,9 @@ Shapes: the reference of `POST /v1/messages`, parameters `messages` and `content
 """
 
 import base64
-import hashlib
-import re
 
 from remanence.errors import InvalidMessage
+from remanence.wire.call_names import acceptable_name
 from remanence.wire.content import (
     ERROR_MARK,
     NOTHING_READABLE,
@@ -40,8 +39,8 @@ from remanence.wire.parts import (
     ToolResultPart,
 )
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-"""The ids and names of tool calls that the API accepts."""
+MAX_NAME_CHARS = 128
+"""The longest ids and names of tool calls that the API accepts."""
 
 _IMAGE_TYPES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")}
 _IMAGE_TYPES["image/jpg"] = "image/jpeg"
@@ -187,11 +186,7 @@ def _render_part(part: Part) -> JsonObject | None:
 
 
 def _acceptable_name(name: str) -> str:
-    """Return an id or name that the API accepts, derived from *name* if necessary."""
-    if _NAME.fullmatch(name):
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return f"{re.sub('[^a-zA-Z0-9_-]', '_', name)[:48]}_{digest}"
+    return acceptable_name(name, max_chars=MAX_NAME_CHARS)
 
 
 def _render_result(part: ToolResultPart) -> JsonObject:
