@@ -379,11 +379,12 @@ class Memory:
         after: ConversationRef | None = None
         pauses = await self._store.paused_models(now=self.clock.now())
         paused = {pause.model for pause in pauses}
+        works = self.policy.enabled and self.settings.workers > 0
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
                 now, seconds = self.clock.now(), self._runtime.settings.lease_seconds
                 for problem in diagnose(
-                    self.policy, state, now=now, lease_seconds=seconds, paused=paused
+                    self.policy, state, now=now, lease_seconds=seconds, paused=paused, works=works
                 ):
                     yield problem
                 for budget in await self._runtime.budgets.states(state.ref, state.user):

@@ -700,3 +700,22 @@ async def test_a_context_that_waits_for_notes_does_not_wait_for_a_reflection() -
             await reached.wait()
 
     assert context.stats.session_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("workers", "remedy"), [(0, "open the memory in a running program"), (2, "nothing to do")]
+)
+async def test_a_check_of_an_open_memory_leaves_due_work_to_its_workers(
+    workers: int, remedy: str
+) -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    settings = Settings(workers=workers)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, settings=settings
+    ) as memory:
+        await memory.conversation("a").append(*messages(12))
+        (due,) = await memory.check()
+        gate.set()
+
+    assert due.remedy.startswith(remedy)

@@ -62,11 +62,12 @@ def diagnose(
     now: datetime,
     lease_seconds: float,
     paused: Collection[str] = (),
+    works: bool = False,
 ) -> Iterator[Problem]:
     """Yield the problems of one conversation that an operator should know about.
 
     Due work is judged by the look scheduled in the state, or by *policy* if there is none yet. No
-    retry calls the *paused* models.
+    retry calls the *paused* models. *works* says that the memory that is checked does due work.
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None:
@@ -74,11 +75,10 @@ def diagnose(
     if (lease := _lease_problem(state, now, lease_seconds)) is not None:
         yield lease
     if state.observe_failure is None and (due := _due(policy, state, now)):
+        elsewhere = f"open the memory in a running program, or run '{flush_command(state.ref)}'"
+        here = "nothing to do: this memory works on it; flush() waits for it"
         yield Problem(
-            conversation=state.ref,
-            level="info",
-            what=due,
-            remedy=f"open the memory in a running program, or run '{flush_command(state.ref)}'",
+            conversation=state.ref, level="info", what=due, remedy=here if works else elsewhere
         )
 
 
