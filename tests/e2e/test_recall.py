@@ -11,8 +11,11 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.errors import ConversationNotFound, InvalidMessage, InvalidPolicy, ModelError
-from remanence.testing import FixedClock, ScriptedObserver
+from remanence.recall.search import Search
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
 from remanence.tokens import count_tokens
+from remanence.types import HitKind, Owner, RecallFilter
 
 IN_MEMORY = "sqlite:///:memory:"
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -123,6 +126,26 @@ async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
     assert searched == (saved,)
     assert (hit.kind, hit.source_id, hit.snippet) == ("fact", saved.id, "Ana has a hound")
     assert f"Ana has a hound (fact {saved.id})" in volatile
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls"),
+    [
+        (None, {"search", "nearest", "search_facts", "nearest_facts"}),
+        ("message", {"search", "nearest"}),
+        ("fact", {"search_facts", "nearest_facts"}),
+    ],
+)
+async def test_only_texts_of_the_wanted_kind_are_searched(
+    kind: HitKind | None, calls: set[str]
+) -> None:
+    store, owner = FaultyStore(await open_store(IN_MEMORY)), Owner("default", "ana")
+    search = Search(store=store, embedder=Meanings(), policy=FULL)
+
+    await search.search(owner, owner, "hound", limit=5, only=RecallFilter(kind=kind))
+    await store.close()
+
+    assert set(store.calls) - {"close"} == calls
 
 
 async def test_vectors_are_made_in_the_background_and_survive_a_restart(tmp_path: Path) -> None:

@@ -71,12 +71,14 @@ class Search:
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         meaning = await self._query_vector(query)
-        worded = await self.store.search(of, query, limit=QUOTED_POOL, only=only)
-        question = distinctive_words(question_of(query))
-        rankings = [await _scan(lambda: by_passage(worded, question), worded, query)]
-        if meaning is not None:
-            rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
-        if owner is not None:
+        rankings: list[Sequence[Hit]] = []
+        if only.kind != "fact":
+            worded = await self.store.search(of, query, limit=QUOTED_POOL, only=only)
+            question = distinctive_words(question_of(query))
+            rankings.append(await _scan(lambda: by_passage(worded, question), worded, query))
+            if meaning is not None:
+                rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
+        if owner is not None and only.kind in (None, "fact"):
             for facts in await self._fact_rankings(owner, query, meaning, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
