@@ -42,6 +42,12 @@ def indexed(connection: apsw.Connection) -> bool:
     return waiting == 0
 
 
+def merged(connection: apsw.Connection) -> bool:
+    """Return whether the index has few parts, each of which a search opens for every scope."""
+    parts: int = connection.execute("SELECT count(DISTINCT segid) FROM text_index_idx").get
+    return 0 < parts < 10
+
+
 def lower_bytes(path: Path) -> bytes:
     return path.read_bytes().lower()
 
@@ -53,6 +59,16 @@ async def test_a_growing_tape_is_indexed_while_nobody_waits(store: Store, path: 
 
     assert len(await store.search(REF, "umbrella", limit=2_000)) == 1_000
     assert await store.check() == ()
+
+
+async def test_what_searches_indexed_is_merged_while_nobody_waits(store: Store, path: Path) -> None:
+    for number in range(40):
+        await store.append(REF, [user(f"umbrella {number}")], user=None)
+        await store.search(REF, "umbrella", limit=1)
+
+    await until(path, merged)
+
+    assert len(await store.search(REF, "umbrella", limit=100)) == 40
 
 
 async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_the_file(

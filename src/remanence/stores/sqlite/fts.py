@@ -20,6 +20,9 @@ _MAX_UNINDEXED = 1_000
 class Connection(apsw.Connection):
     """A connection to a database file with the tables of a memory."""
 
+    is_fragmented = False
+    """Whether words were added after the last merge: each transaction adds a part to be searched."""
+
     def is_stale(self) -> bool:
         """Return whether the connection misses later changes of the file: open another one."""
         return False
@@ -39,6 +42,7 @@ class Connection(apsw.Connection):
             f"INSERT INTO {index} (rowid, scope, terms) VALUES (?, ?, ?)",  # noqa: S608 - a literal
             (key, scope, index_terms(text)),
         )
+        self.is_fragmented = True
 
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         statement = f"DELETE FROM {index} WHERE rowid = ?"  # noqa: S608 - a literal

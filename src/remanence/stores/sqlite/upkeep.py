@@ -17,7 +17,6 @@ class Upkeep:
 
     def __init__(self) -> None:
         self._backlogs: dict[int, None] = {}  # conversations, the longest waiting first
-        self._is_fragmented = False
 
     def note_append(self, conversation: int, *, unindexed: int) -> None:
         """Note that a tape has grown."""
@@ -27,7 +26,7 @@ class Upkeep:
     def step(self, connection: Connection) -> bool:
         """Run one short step; false when nothing is left to do."""
         conversation = next(iter(self._backlogs), None)
-        if conversation is None and not self._is_fragmented:
+        if conversation is None and not connection.is_fragmented:
             return False
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -41,8 +40,9 @@ class Upkeep:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         if not more:
-            self._is_fragmented = conversation is not None
-            if conversation is not None:
+            if conversation is None:
+                connection.is_fragmented = False
+            else:
                 del self._backlogs[conversation]
         return True
 
