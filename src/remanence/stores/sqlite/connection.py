@@ -80,7 +80,8 @@ class Database:
         if self.read_only:
             connection = _open_unwritable(self.path, milliseconds)
         else:
-            connection = Connection(self.path)
+            flags = apsw.SQLITE_OPEN_READWRITE  # no CREATE: the file may have been removed
+            connection = Connection(self.path, flags=flags)
         connection.set_busy_timeout(milliseconds)
         self._set_up(connection)
         connection.pragma("query_only", 1)

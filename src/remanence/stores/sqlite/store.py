@@ -18,6 +18,7 @@ from remanence.stores.sqlite import fts
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check, probe_writing
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.file_identity import FileIdentity
 from remanence.stores.sqlite.upkeep import Upkeep, plan_scrub, scrub
 from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
@@ -48,9 +49,14 @@ class SQLiteStore(SQLStore):
         self._database = database
         self._clock = clock
         self._upkeep = Upkeep()
-        self._writer = Worker(
-            "writer",
+        is_written = not (database.in_memory or database.read_only)
+        self._new_worker = partial(
+            Worker,
             path=database.path,
+            require_file=FileIdentity(database.path).require if is_written else lambda: None,
+        )
+        self._writer = self._new_worker(
+            "writer",
             connect=lambda: database.open_writer(clock),
             writes=True,
             idle=self._upkeep.step,
@@ -59,7 +65,7 @@ class SQLiteStore(SQLStore):
         if not database.in_memory:
             self._snapshots = snapshots.Snapshots()
             open_reader = database.open_unwritten if database.read_only else database.open_reader
-            self._reader = Worker("reader", path=database.path, connect=open_reader, writes=False)
+            self._reader = self._new_worker("reader", connect=open_reader, writes=False)
         if database.read_only:
             self._writer = self._reader
 
@@ -127,9 +133,8 @@ class SQLiteStore(SQLStore):
         if self._database.in_memory:
             return await self._writer.submit(work, alone=alone)
         self._writer.require_open()
-        database = self._database
-        connect = connect or database.open_reader
-        worker = Worker("apart", path=database.path, connect=connect, writes=False)
+        connect = connect or self._database.open_reader
+        worker = self._new_worker("apart", connect=connect, writes=False)
         await worker.start()
         try:
             return await worker.submit(work, alone=alone)

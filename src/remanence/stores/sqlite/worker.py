@@ -36,8 +36,8 @@ class Worker:
     """Runs queued jobs in order.
 
     With *writes*, all waiting jobs share one transaction, and so one sync to disk; otherwise each
-    job gets its own snapshot of the database. While no job waits, *idle* is called until it returns
-    false.
+    job gets its own snapshot of the database. *require_file* is called before each. While no job
+    waits, *idle* is called until it returns false.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Worker:
         path: str,
         connect: Callable[[], Connection],
         writes: bool,
+        require_file: Callable[[], None] = lambda: None,
         idle: Work[bool] | None = None,
     ) -> None:
         self._path = path
         self._connect = connect
         self._writes = writes
+        self._require_file = require_file
         self._idle = idle
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
@@ -99,6 +101,7 @@ class Worker:
 
     def _run(self) -> None:
         try:
+            self._require_file()
             connection = self._connect()
         except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
             self._refuse(error)
@@ -126,8 +129,9 @@ class Worker:
         return jobs, taken[-1] is None
 
     def _renew(self, connection: Connection, jobs: list[_Job]) -> Connection:
-        """Return another connection if this one is stale; if that fails, so do the jobs."""
+        """Return another connection if this one is stale; without one or its file, fail the jobs."""
         try:
+            self._require_file()
             if not jobs or not connection.is_stale():
                 return connection
             renewed = self._connect()
