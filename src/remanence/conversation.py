@@ -570,7 +570,7 @@ class Conversation:
 
         Raises:
             InvalidArgument: a message or fact does not exist, or nothing is named.
-            StoreUnavailable: another process kept a file in use. The text is erased from the memory
+            StoreUnavailable: a file was in use or the disk too full. The text is erased from the memory
                 already; repeat the call to erase its bytes.
         """
         require_texts(message_ids=message_ids, facts=facts)
@@ -662,7 +662,7 @@ class Conversation:
         conversation does not exist.
 
         Raises:
-            StoreUnavailable: another process kept a file in use, which still has the text: call again.
+            StoreUnavailable: a file, in use or on a full disk, still has the text: call again.
         """
         owner = await self.owner()
         return await delete_conversation(self._runtime, self.ref, owner, scrub=scrub)

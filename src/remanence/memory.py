@@ -422,7 +422,7 @@ class Memory:
         from the ledger and events all the same.
 
         Raises:
-            StoreUnavailable: another process kept a file in use. The user is erased from the memory
+            StoreUnavailable: a file was in use or the disk too full. The user is erased from the memory
                 already; repeat the call to erase the bytes, and to get the whole receipt.
         """
         owner = self._runtime.owner(user, tenant)

@@ -700,7 +700,7 @@ class Store(
         use. Blocks writes meanwhile: it may rewrite the whole database.
 
         Raises:
-            StoreUnavailable: another process kept a file in use: call again later.
+            StoreUnavailable: a file was in use, or the disk is too full: call again later.
         """
 
     async def check(self) -> tuple[Problem, ...]:

@@ -1,6 +1,8 @@
 """Forgetting: the text is gone from the memory and from the bytes of its files."""
 
 import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -54,6 +56,26 @@ async def impatient(path: Path, settings: Settings | None = None) -> AsyncIterat
     async with memory_on(store, FixedClock(), settings) as memory:
         yield memory
     await store.close()
+
+
+async def test_a_nearly_full_disk_is_left_writable_and_the_erasure_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(SECRET, id="m1"))
+    size = path.stat().st_size
+    async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("a")
+        os.truncate(path, shutil.disk_usage(tmp_path).free)  # a hole, which takes no space
+
+        with pytest.raises(StoreUnavailable, match=r"MB of free space.*forget again"):
+            await chat.forget("m1")
+        await chat.append(Message.user("more"))
+        os.truncate(path, size)
+        receipt = await chat.forget("m1")
+
+    assert receipt.erased
+    assert traces(path) == []
 
 
 async def test_no_byte_of_a_deleted_conversation_is_left_when_delete_returns(path: Path) -> None:

@@ -3,6 +3,9 @@
 Nothing depends on these steps: a search indexes what it needs.
 """
 
+import shutil
+from pathlib import Path
+
 import apsw
 
 from remanence.errors import StoreUnavailable
@@ -62,10 +65,11 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
     So the indexes are merged, the file is vacuumed, and the log is truncated.
 
     Raises:
-        StoreUnavailable: another process kept the write-ahead log in use.
+        StoreUnavailable: another process kept the write-ahead log in use, or the disk is too full.
     """
     if if_due and not connection.execute("SELECT 1 FROM chores WHERE name = 'scrub'").get:
         return
+    _require_room(connection)
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
     connection.execute("INSERT INTO facts_index (facts_index) VALUES ('optimize')")
@@ -79,3 +83,21 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
             "from it: forget again when that process is done"
         )
     connection.execute("DELETE FROM chores WHERE name = 'scrub'")
+
+
+def _require_room(connection: Connection) -> None:
+    """Raise `StoreUnavailable` if a vacuum could fill the disk, after which nothing can be written.
+
+    It makes a temporary copy of the file, and writes that to the log.
+    """
+    if not connection.filename:  # a database in memory
+        return
+    file, log = Path(connection.filename), Path(connection.filename_wal)
+    needed = 2 * (file.stat().st_size + log.stat().st_size)
+    free = shutil.disk_usage(file.parent).free
+    if free < needed:
+        raise StoreUnavailable(
+            f"the text was erased, but its bytes remain until the file is rewritten: that needs "
+            f"{needed / 1e6:,.0f} MB of free space, and {free / 1e6:,.0f} MB are free: free some space "
+            "and forget again"
+        )
