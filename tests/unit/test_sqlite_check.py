@@ -8,6 +8,7 @@ from remanence import Memory, Message
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.copy import copy_store
 from remanence.testing.store_contract.samples import (
     REF,
     active,
@@ -105,6 +106,24 @@ async def test_a_damaged_text_index_is_found(store: Store, path: Path) -> None:
     tamper(path, "UPDATE text_index_data SET block = x'00' WHERE id > 10")
 
     assert await store.check() != ()
+
+
+@pytest.mark.parametrize("index", ["text_index", "facts_index"])
+async def test_damaged_lengths_in_an_index_are_found_and_a_copy_is_sound(
+    store: Store, path: Path, index: str
+) -> None:
+    await store.save_facts(new(fact("f1", "keeps bees", conversation=REF.id)))
+    await store.search(REF, "message", limit=1)
+    tamper(path, f"UPDATE {index}_docsize SET sz = x'ff'")
+
+    (problem,) = await store.check()
+    copy = await open_store(f"sqlite:///{path.parent / 'new.db'}")
+    await copy_store(store, copy)
+
+    assert f"{index} is damaged" in problem.what
+    assert "remanence copy" in problem.remedy
+    assert await copy.check() == ()
+    await copy.close()
 
 
 def damage(path: Path, table: str) -> None:

@@ -1,6 +1,7 @@
 """Checks of a database file: damage, orphaned rows and words, inconsistencies, and writing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import apsw
 
@@ -8,6 +9,14 @@ from remanence.stores.sql import search
 from remanence.stores.sql.consistency import inconsistencies, problem
 from remanence.stores.sqlite.fts import Connection
 from remanence.types import Problem
+
+_SCOPES = {"text_index": "c", "facts_index": "u"}
+"""The first letter of all scope words of an index."""
+
+_COPY = (
+    "copy the memory to a new file, which indexes all words anew: "
+    "remanence copy sqlite:///memory.db sqlite:///new.db"
+)
 
 
 def check(connection: Connection) -> tuple[Problem, ...]:
@@ -26,9 +35,18 @@ def _damage(connection: Connection) -> Iterator[Problem]:
     try:
         for (answer,) in connection.execute("PRAGMA quick_check"):
             if answer != "ok":
-                yield problem(None, f"the file is damaged: {answer}")
+                found = problem(None, f"the file is damaged: {answer}")
+                yield replace(found, remedy=_COPY) if "FTS5" in answer else found
     except apsw.CorruptError as error:
         yield problem(None, f"the file is damaged: {error}")
+    for index, letter in _SCOPES.items():  # the lengths of texts, which only a ranking reads
+        try:
+            connection.execute(
+                f"SELECT 1 FROM {index} WHERE {index} MATCH ? ORDER BY rank LIMIT 1",  # noqa: S608 - a constant
+                (f"scope : {letter} *",),
+            ).fetchone()
+        except apsw.CorruptError as error:
+            yield replace(problem(None, f"{index} is damaged: {error}"), remedy=_COPY)
 
 
 def _index(connection: Connection) -> Iterator[Problem]:
