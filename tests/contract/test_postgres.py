@@ -14,6 +14,7 @@ from remanence.errors import InvalidMessage, NotADatabase, StoreError, StoreUnav
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.postgres.pool import Pool
+from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.sql import forking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
@@ -125,6 +126,41 @@ async def test_connections_have_our_name_unless_the_url_or_the_environment_gives
         name = connection.execute("SHOW application_name").fetchone()
 
     assert name == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("in_url", "limit"), [({}, "10s"), ({"options": "-c%20lock_timeout%3D0"}, "0")]
+)
+async def test_waits_for_locks_are_limited_unless_the_url_says_otherwise(
+    database: str, in_url: dict[str, str], limit: str
+) -> None:
+    empty(database)
+    await (await open_store(database)).close()
+    with Pool(url_of(database, **in_url)) as pool:
+        store = PostgresStore(pool, name="'memory'", clock=FixedClock())
+        await store.scrub()  # which waits without a limit
+        with pool.connection() as connection:
+            found = connection.execute("SHOW lock_timeout").fetchone()
+        await store.close()
+
+    assert found == (limit,)
+
+
+async def test_a_call_gives_up_on_a_lock_that_another_session_keeps(
+    store: Store, server: psycopg.Connection, database: str
+) -> None:
+    await store.append(REF, [hello()], user=None)
+    limited = await open_store(url_of(database, options="-c%20lock_timeout%3D20ms"))
+    with server.transaction():
+        server.execute("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreUnavailable, match="another session keeps a lock") as caught:
+            await limited.append(REF, [hello()], user=None)
+
+    appended = await limited.append(REF, [hello()], user=None)
+    await limited.close()
+
+    assert "another session" in caught.value.public
+    assert appended.state.last_seq == 2
 
 
 async def test_a_process_that_stops_in_a_transaction_holds_up_others_for_a_while_only(

@@ -98,6 +98,7 @@ _PUBLIC_REASONS = (
     (("too many", "remaining connection slots", "no connection was"), "the database is busy"),
     (("closed the connection", "terminating connection"), "the database closed the connection"),
     (("during recovery", "read-only transaction"), "the database is read-only"),
+    (("lock timeout",), "another session keeps the database locked"),
     (("No space left",), "the database has no space left"),
 )
 
@@ -115,7 +116,7 @@ _REMEDIES: dict[type, str] = {
     errors.TooManyConnections: _FEWER_CONNECTIONS,
     errors.DiskFull: "free space on the server and try again",
     errors.QueryCanceled: _OVERLOADED,
-    errors.LockNotAvailable: _OVERLOADED,
+    errors.LockNotAvailable: "another session keeps a lock: try again, or end that session",
     errors.InvalidSqlStatementName: _NO_POOLER,
     errors.DuplicatePreparedStatement: _NO_POOLER,
     PoolTimeout: (

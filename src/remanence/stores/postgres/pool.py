@@ -1,7 +1,7 @@
 """The connection pool, and how long callers wait for it during an outage."""
 
 import time
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -18,6 +18,12 @@ _BUSY_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.25
 _MAX_CONNECTIONS: Final = 8
 _IDLE_SECONDS: Final = 5
+_LOCK_SECONDS: Final = 10
+
+_LIMIT_LOCKS: LiteralString = (
+    "SELECT set_config(name, %s, false) FROM pg_settings "
+    "WHERE name = 'lock_timeout' AND source = 'default'"  # neither the URL nor the role sets it
+)
 
 
 class Unreachable(psycopg.OperationalError):
@@ -89,6 +95,10 @@ class Pool(ConnectionPool[psycopg.Connection]):
 
 
 def _limit_transactions(connection: psycopg.Connection) -> None:
-    """Have the server end idle transactions, whose locks a suspended process would keep."""
+    """Have the server end idle transactions and long waits for the locks of other sessions.
+
+    A suspended process would keep the locks of an idle transaction.
+    """
     connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
+    connection.execute(_LIMIT_LOCKS, (f"{_LOCK_SECONDS}s",))
     connection.commit()

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 import psycopg
-from psycopg.errors import Diagnostic
+from psycopg.errors import Diagnostic, LockNotAvailable
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock, SystemClock
@@ -154,7 +154,7 @@ class PostgresStore(SQLStore):
             except RETRIED as error:
                 if is_done and (transaction is None or self._was_committed(transaction)):
                     return answer
-                if not left or isinstance(error, PoolTimeout | Unreachable):
+                if not left or isinstance(error, PoolTimeout | Unreachable | LockNotAvailable):
                     raise translate_error(error, self._name) from error
                 self._pool.check()  # a restarted server has closed all of them
             except (psycopg.Error, UnicodeEncodeError) as error:
@@ -208,11 +208,14 @@ class PostgresStore(SQLStore):
         with self._connection() as connection:
             connection.autocommit = True
             connection.add_notice_handler(note)
+            limit = connection.execute("SHOW lock_timeout").fetchone()
             try:
+                connection.execute("SET lock_timeout = 0")  # another vacuum may take long
                 connection.execute(_VACUUM)
             finally:
                 connection.remove_notice_handler(note)
                 if not connection.closed:
+                    connection.execute("SELECT set_config('lock_timeout', %s, false)", limit)
                     connection.autocommit = False
         if "WARNING" in severities:  # the server skips a table that the role may not vacuum
             logger.warning(_NOT_VACUUMED, self._name, VACUUM_REMEDY)
