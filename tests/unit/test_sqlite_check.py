@@ -1,3 +1,4 @@
+import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -211,3 +212,28 @@ async def test_facts_that_no_reader_can_decode_are_found(
     (problem,) = await store.check()
 
     assert f"{name} cannot be read" in problem.what
+
+
+async def test_a_disk_that_takes_no_writes_is_found(store: Store) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        (problem,) = await store.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert (problem.level, problem.remedy) == ("error", "check the disk")
+    assert "nothing can be written" in problem.what
+    assert await store.check() == ()
+
+
+async def test_a_lock_that_another_process_keeps_is_a_warning(path: Path) -> None:
+    store = await open_store(f"sqlite:///{path}", pragmas={"busy_timeout": 10})
+    rival = apsw.Connection(str(path))
+    rival.execute("BEGIN IMMEDIATE")
+
+    (problem,) = await store.check()
+    rival.close()
+    await store.close()
+
+    assert (problem.level, problem.remedy) == ("warning", "try again, or end that process")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import apsw
 
+from remanence.errors import StoreUnavailable
 from remanence.stores.sql import search
 from remanence.stores.sql.consistency import inconsistencies, problem
 from remanence.stores.sqlite.fts import Connection
@@ -78,3 +79,14 @@ def probe_writing(connection: Connection) -> None:
     )
     connection.cache_flush()  # a transaction is otherwise written when it commits
     connection.execute("ROLLBACK")
+
+
+def write_problem(error: StoreUnavailable) -> Problem:
+    """Return the problem that nothing can be written, from the error of a probe."""
+    reason, _, remedy = str(error).rpartition(": ")
+    return Problem(
+        conversation=None,
+        level="warning" if isinstance(error.__cause__, apsw.BusyError) else "error",
+        what=f"nothing can be written: {reason}",
+        remedy=remedy,
+    )

@@ -16,7 +16,7 @@ from remanence.stores.sql.retention import sizes_with
 from remanence.stores.sql.store import SQLStore
 from remanence.stores.sqlite import fts
 from remanence.stores.sqlite.backup import back_up
-from remanence.stores.sqlite.check import check, probe_writing
+from remanence.stores.sqlite.check import check, probe_writing, write_problem
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.file_identity import FileIdentity
 from remanence.stores.sqlite.upkeep import Upkeep, plan_scrub, scrub
@@ -114,7 +114,13 @@ class SQLiteStore(SQLStore):
         await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
-        return await self._run_separately(check)
+        problems = await self._run_separately(check)
+        if not any(problem.level == "error" for problem in problems):
+            try:
+                await self.probe()
+            except StoreUnavailable as error:
+                return (*problems, write_problem(error))
+        return problems
 
     async def table_sizes(self) -> tuple[TableSize, ...]:
         return await self._run_separately(_table_sizes)
