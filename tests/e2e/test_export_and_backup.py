@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import stat
 from contextlib import closing
 from pathlib import Path
@@ -119,6 +120,21 @@ async def test_a_copy_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Pa
     assert names(tmp_path) == ["copy.db"]
     async with Memory.open(f"sqlite:///{target}", read_only=True) as copy:
         assert (await copy.conversation("chat").messages())[0].text == "Hello."
+
+
+async def test_a_copy_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -> None:
+    folder, (soft, hard) = tmp_path / "copies", resource.getrlimit(resource.RLIMIT_FSIZE)
+    folder.mkdir()
+    async with Memory.open("sqlite:///:memory:", settings=Settings(workers=0)) as memory:
+        await memory.conversation("chat").append(Message.user("Hello. " * 700_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, hard))  # more than SQLite's cache
+        try:
+            with pytest.raises(StoreUnavailable, match="check the disk"):
+                await memory.backup(folder / "copy.db")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert names(folder) == []
 
 
 async def test_a_backup_removes_what_killed_ones_left_and_no_other_files(tmp_path: Path) -> None:

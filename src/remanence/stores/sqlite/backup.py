@@ -41,7 +41,8 @@ def back_up(connection: Connection, path: str) -> None:
     except (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError) as error:
         raise translate_error(error, path) from error  # the source is only read
     finally:
-        remove(Path(unfinished))
+        for name in (unfinished, f"{unfinished}-journal"):  # SQLite leaves one on a full disk
+            remove(Path(name))
 
 
 def _remove_stale(directory: Path) -> None:
