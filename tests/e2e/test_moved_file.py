@@ -50,5 +50,7 @@ async def test_a_read_only_memory_goes_on_with_what_it_opened(tmp_path: Path) ->
     async with Memory.open(f"sqlite:///{path}", read_only=True) as memory:
         path.unlink()
         (message,) = await memory.conversation("a").messages()
+        with pytest.raises(StoreUnavailable, match="there is no database"):
+            await memory.backup(tmp_path / "copy.db")
 
     assert message.text == "before"

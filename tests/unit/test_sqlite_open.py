@@ -461,13 +461,18 @@ async def test_a_store_for_reading_sees_what_another_one_has_just_written(tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_file_and_directory_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
+@pytest.mark.parametrize("folder_mode", [0o555, 0o777])
+def test_a_file_that_cannot_be_written_can_be_read_and_no_file_is_left(
+    open_folder: Path, folder_mode: int
+) -> None:
     path = open_folder / "with space?.db"
     asyncio.run(write_one(path))
     path.chmod(0o444)
-    open_folder.chmod(0o555)
+    open_folder.chmod(folder_mode)
+    before = contents(open_folder)
 
     assert without_privileges(lambda: str(asyncio.run(read_only_texts(path)))) == "['hello']"
+    assert contents(open_folder) == before
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

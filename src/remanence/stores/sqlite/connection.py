@@ -25,6 +25,7 @@ MEMORY = ":memory:"
 APPLICATION_ID = 0x72656D61  # "rema"
 _HEADER_BYTES = 100
 _FILE_MODE = 0o600
+_ANY_WRITE = 0o222
 _BUSY_MILLISECONDS = 5_000
 _PROBE_MILLISECONDS = 2_000
 """Shorter than the readiness timeout, so that a lock is reported as the reason."""
@@ -78,6 +79,7 @@ class Database:
         """Open a read-only connection to a database that the writer has opened."""
         milliseconds = self.busy_milliseconds
         if self.read_only:
+            _check_path(self.path, read_only=True)
             connection = _open_unwritable(self.path, milliseconds)
         else:
             flags = apsw.SQLITE_OPEN_READWRITE  # no CREATE: the file may have been removed
@@ -99,7 +101,6 @@ class Database:
 
     def open_unwritten(self) -> Connection:
         """Open a connection without a writer; the file must be a database, normally of this version."""
-        _check_path(self.path, read_only=True)
         with _closed_on_error(self.open_reader()) as connection:
             _refuse_foreign(connection, self.path)
             if not self.any_version and _due(connection, self.path):
@@ -144,6 +145,9 @@ def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
     Raises:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
     """
+    log = Path(f"{path}-wal")
+    if not (Path(path).stat().st_mode & _ANY_WRITE or _size(log)):
+        return _Immutable(path)  # SQLite would leave a log with this mode, which blocks writers
     try:
         # READONLY would leave shared-memory files behind; SQLite falls back to it if needed.
         flags = apsw.SQLITE_OPEN_READWRITE
@@ -152,7 +156,6 @@ def _open_unwritable(path: str, busy_milliseconds: int) -> Connection:
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
             return connection
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
-        log = Path(f"{path}-wal")
         if _size(log):
             raise StoreUnavailable(
                 f"{path!r} has a write-ahead log, which can only be read in a writable directory: "
