@@ -185,15 +185,12 @@ def print_set_aside(weights: Weights, at: float) -> None:
     rows = (row.split("\t") for row in TOTAL.read_text("utf-8").splitlines())
     total = [(Line(text, "user"), kind == "keep") for kind, _, text in rows]
     for name, lines in (("set aside", held), ("of everything, not fitted", total)):
-        scored = [
-            (scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines
-        ]
+        scored = [(scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines]
         found, others = (
             [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
         )
         print(
-            f"{name}: {sum(found)} of {len(found)} requests, "
-            f"{sum(others)} of {len(others)} others"
+            f"{name}: {sum(found)} of {len(found)} requests, {sum(others)} of {len(others)} others"
         )
 
 
