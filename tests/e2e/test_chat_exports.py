@@ -303,3 +303,24 @@ def test_what_is_damaged_in_an_export_leaves_the_rest_of_it_readable(
     assert imported(cli, file, url)["messages"] == 1
 
     assert texts(cli, url) == ["A cut ? and a ."]
+
+
+def test_messages_of_the_vercel_ai_sdk_are_read_with_their_texts(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    call = {"type": "tool-weather", "toolCallId": "c", "input": {}, "output": {"t": 1}}
+    messages = [
+        {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Rain?"}]},
+        {"id": "m2", "role": "assistant", "parts": [
+            {"type": "reasoning", "text": "Hm."}, call,
+            {"type": "text", "text": "No."}, {"type": "text", "text": "Sunny."}]},
+    ]  # fmt: skip
+    file = write(tmp_path / "ui.json", {"conversation": "c1", "messages": messages})
+
+    counted = imported(cli, file, url)
+
+    assert [(one["role"], one["content"]) for one in tape(cli, url)] == [
+        ("user", "Rain?"),
+        ("assistant", "No.\n\nSunny."),
+    ]
+    assert counted["left_out"] == {"reasoning": 1, "tool-weather": 1}

@@ -124,10 +124,10 @@ def test_a_transcript_with_an_error_at_its_end_writes_nothing(
     run = cli("replay", transcript, "--db", "sqlite:///memory.db")
 
     assert run.returncode == 1
-    assert run.stderr.endswith(
+    assert (
         "remanence: trip.jsonl, line 29: role 'robot' is unknown: use one of "
-        "assistant, system, tool, user\n"
-    )
+        "assistant, system, tool, user; "
+    ) in run.stderr
     assert not tmp_path.joinpath("memory.db").exists()
 
 

@@ -169,7 +169,7 @@ def test_an_export_of_a_user_is_refused_with_what_can_be_imported(
 
     assert run.returncode == 1
     assert "ana.jsonl, line 1: " in run.stderr
-    assert "has no role: an export of a user is only for reading; copy" in run.stderr
+    assert "is part of an export: it is only for reading; copy" in run.stderr
     assert "'remanence messages'" in run.stderr
 
 

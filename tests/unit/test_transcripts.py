@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from remanence.cli.transcript_lines import FORMATS
 from remanence.cli.transcripts import EMPTY_MESSAGE, Entry, entries, open_transcript
 from remanence.errors import MalformedTranscript
 from remanence.types import OtherPart, ToolCallPart, ToolResultPart
@@ -212,9 +213,9 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
         ([said("a"), "", '"text"'], "t.jsonl, line 3: 'text' is not an object"),
         ([said("a"), "7"], "t.jsonl, line 2: 7 is not an object"),
         ([said("a"), said("b", "robot")], "t.jsonl, line 2: role 'robot' is unknown: use one of"),
-        ([{"content": "a"}], "t.jsonl, line 1: {'content': 'a'} has no role: add"),
-        ([{"mapping": {}}], "{'mapping': {}} has no role: use 'remanence import'"),
-        ([{"mapping": 5}], "{'mapping': 5} has no role: add"),
+        ([{"content": "a"}], "t.jsonl, line 1: {'content': 'a'} has no role; messages are"),
+        ([{"mapping": {}}], "{'mapping': {}} is part of an export: use 'remanence import'"),
+        ([{"mapping": 5}], "{'mapping': 5} has no role; messages are"),
         ([{"role": "user"}], "t.jsonl, line 1: {'role': 'user'} has no content: add"),
         ([said(7)], "t.jsonl, line 1: content is of type 'int': pass a string"),
         ([said("a", created_at="yesterday")], "line 1: created_at 'yesterday' is not a time: write ISO"),
@@ -234,6 +235,22 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
 )  # fmt: skip
 def test_a_bad_line_is_named_with_its_value_and_the_remedy(lines: list[Any], expected: str) -> None:
     assert expected in refusal(*lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"conversations": [{"from": "human", "value": "hi"}]},
+        {"instruction": "a", "input": "", "output": "b"},
+        {"values": {"messages": []}},
+        {"type": "message", "user": "U1", "text": "hi", "ts": "1714550000.000100"},
+        {"role": "user", "content": {"format": 2, "parts": [{"type": "text", "text": "hi"}]}},
+        "[01/05/2024, 09:12:33] Ana: hi",
+        '"hi"',
+    ],
+)
+def test_a_file_of_another_format_is_refused_with_the_page_on_conversion(line: object) -> None:
+    assert refusal(line).endswith(f"; {FORMATS}") or refusal(line).endswith(f": {FORMATS}")
 
 
 def test_a_byte_order_mark_is_ignored_also_where_files_were_joined() -> None:

@@ -1,6 +1,6 @@
-"""Exports of an account at ChatGPT or Claude, as the conversations that `remanence import` reads.
+"""Exports of ChatGPT and Claude and messages of the Vercel AI SDK, as `remanence import` reads them.
 
-Neither format is documented: what is not understood is left out, and counted.
+The exports are not documented: what is not understood is left out, and counted.
 """
 
 import re
@@ -30,11 +30,17 @@ class ExportedConversation(dict[str, Any]):  # JSON
 
 
 def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
-    """Return the conversation of an export, or *value* if it is not one; add to *left_out*."""
+    """Return an exported conversation or message, or *value* if it is not one; add to *left_out*."""
     if isinstance(value.get("mapping"), dict):
         return _chatgpt(value, left_out)
     if isinstance(value.get("chat_messages"), list):
         return _claude(value, left_out)
+    parts = _objects(value.get("parts"))
+    if "content" not in value and any("type" in part for part in parts):  # Gemini's have no type
+        texts = [part for part in parts if part.get("type") == "text"]
+        left_out.update(str(part.get("type")) for part in parts if part not in texts)
+        others = {key: each for key, each in value.items() if key != "parts"}
+        return {**others, "content": "\n\n".join(_texts(texts, left_out))}
     return value
 
 

@@ -12,6 +12,12 @@ SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversa
 """Keys under which an object has messages: `input` and `output` come from OpenAI's Responses,
 `contents` from Gemini, `conversations` from exports."""
 
+FORMATS = (
+    "messages are read in the JSON of OpenAI, Anthropic, Gemini or the Vercel AI SDK "
+    "(docs/howto/import.md shows how to convert others)"
+)
+"""Remedy for a file of another format."""
+
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 
@@ -85,7 +91,7 @@ def _load(text: str, name: str, first_line: int) -> object:
         line, wrong = first_line + error.lineno - 1, text.split("\n")[error.lineno - 1].strip()
         raise MalformedTranscript(
             f"{name}, line {line}: {quote(wrong)} is not JSON "
-            f"({error.msg} at column {error.colno}): write one message as JSON on each line"
+            f"({error.msg} at column {error.colno}): {FORMATS}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise MalformedTranscript(
@@ -114,8 +120,7 @@ def _flatten(
         items, is_sessions = value, all(isinstance(item, list) for item in value)
     else:
         raise MalformedTranscript(
-            f"{name}, {place or 'line 1'}: {quote(value)} is not an object: "
-            'write a message such as {"role": "user", "content": "..."}'
+            f"{name}, {place or 'line 1'}: {quote(value)} is not an object: {FORMATS}"
         )
     for number, item in enumerate(items, start=1):
         kind = "session" if is_sessions else "message"

@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from remanence.cli.chat_exports import read_export
 from remanence.cli.options import STDIN
-from remanence.cli.transcript_lines import Record, records
+from remanence.cli.transcript_lines import FORMATS, Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
 from remanence.wire.json_value import JsonObject, quote
@@ -142,7 +142,11 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
         InvalidMessage: the record is not a message, or its time cannot be read.
     """
     data = record.value
-    message, name = _read(data), data.get("name")
+    _refuse_export(data)
+    try:
+        message, name = _read(data), data.get("name")
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{error}; {FORMATS}") from error
     if name is not None and not isinstance(name, str):
         raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
     if empty := is_empty(message):
@@ -188,6 +192,17 @@ def instant(value: object, key: str) -> datetime:
     )
 
 
+def _refuse_export(data: JsonObject) -> None:
+    remedy = "use 'remanence import'" if read_export(data, Counter()) is not data else ""
+    if data.get("line") == "user":
+        remedy = (
+            "it is only for reading; copy a conversation with 'remanence messages' and "
+            "'remanence import', or a whole memory with 'remanence copy'"
+        )
+    if remedy:
+        raise InvalidMessage(f"{quote(data)} is part of an export: {remedy}")
+
+
 def _read(data: JsonObject) -> Message:
     """Read a message in the dialect that its keys imply."""
     content, calls = data.get("content"), data.get("tool_calls")
@@ -203,8 +218,7 @@ def _read(data: JsonObject) -> Message:
         kind = str(data.get("type", "message"))
         if kind not in _RESPONSES_ITEMS and not kind.endswith(_RESPONSES_SUFFIXES):
             raise InvalidMessage(
-                f"type {quote(kind)} is not one of OpenAI's Responses API, and there is no role: "
-                'convert the file to messages such as {"role": "user", "content": "..."}'
+                f"type {quote(kind)} is not one of OpenAI's Responses API, and there is no role"
             )
         item = {key: value for key, value in data.items() if key not in TIME_KEYS}
         (message,) = Message.from_openai_responses([item])
@@ -212,14 +226,7 @@ def _read(data: JsonObject) -> Message:
     if calls is not None and not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {quote(calls)} is not a list: write a list of calls")
     if not isinstance(data.get("role"), str):
-        is_export = read_export(data, Counter()) is not data
-        remedy = "use 'remanence import'" if is_export else 'add "role": "user" or \'assistant\''
-        if data.get("line") == "user":
-            remedy = (
-                "an export of a user is only for reading; copy a conversation with 'remanence messages' "
-                "and 'remanence import', or a whole memory with 'remanence copy'"
-            )
-        raise InvalidMessage(f"{quote(data)} has no role: {remedy}")
+        raise InvalidMessage(f"{quote(data)} has no role")
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
     # Other keys, such as times and sessions, are not part of the provider's message.
