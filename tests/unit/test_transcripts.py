@@ -78,6 +78,7 @@ def test_items_of_responses_are_messages_each_under_its_number() -> None:
             "tool",
             "assistant",
         ]
+        assert messages[2].name is None  # that of the function is not the speaker's
         assert messages[2].tool_calls[0].id == messages[3].tool_results[0].call_id == "c1"
         assert [message.text for message in messages if message.text] == ["Look.", "Done."]
 
@@ -215,6 +216,7 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
         ([said("a"), said("b", "robot")], "t.jsonl, line 2: role 'robot' is unknown: use one of"),
         ([{"content": "a"}], "t.jsonl, line 1: {'content': 'a'} has no role; messages are"),
         ([{"mapping": {}}], "{'mapping': {}} is part of an export: use 'remanence import'"),
+        ([{"type": "event_msg", "payload": {}}], "is part of an export: use 'remanence import'"),
         ([{"mapping": 5}], "{'mapping': 5} has no role; messages are"),
         ([{"role": "user"}], "t.jsonl, line 1: {'role': 'user'} has no content: add"),
         ([said(7)], "t.jsonl, line 1: content is of type 'int': pass a string"),
@@ -291,11 +293,10 @@ def test_a_compressed_file_is_to_be_unpacked(tmp_path: Path) -> None:
     "line",
     [
         {"type": "user", "message": {"role": "user", "content": "a"}, "uuid": "u1"},
-        {"type": "response_item", "payload": {"type": "message", "role": "user"}},
         {"type": "human", "content": "a", "id": "1"},
         {"type": "human", "data": {"content": "a"}},
     ],
-    ids=["Claude Code", "Codex", "LangChain", "LangChain, as dict"],
+    ids=["Claude Code", "LangChain", "LangChain, as dict"],
 )
 def test_an_object_of_an_unknown_type_is_refused(line: dict[str, Any]) -> None:
     assert "is not one of OpenAI's Responses API" in refusal(json.dumps(line))

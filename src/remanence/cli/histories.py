@@ -5,11 +5,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
+from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
@@ -64,9 +64,13 @@ class HistoryReader:
         """
         chunk: list[HistoryMessage] = []
         characters = 0
-        convert = partial(read_export, left_out=self.left_out)
+        sessions = SessionReader(self.left_out)
         try:
-            for record in records(lines, name=self.name, convert=convert):
+            for record in records(
+                lines,
+                name=self.name,
+                convert=lambda value: read_export(sessions.read(value), self.left_out),
+            ):
                 try:
                     chunk.append(read := self._read(record))
                 except InvalidMessage as error:

@@ -163,9 +163,11 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
             return len({message.seq for message in appended if message.seq > before})
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
-            if items[0].is_exported and isinstance(error, DuplicateMessage):
+            if items[0].is_exported and not isinstance(error, WrongUser):
                 # An earlier export had only the start of this answer; the tape keeps that text.
-                reader.left_out["another text of a message on tape"] += 1
+                is_other_text = isinstance(error, DuplicateMessage)
+                kind = "another text of a message on tape" if is_other_text else "unpaired message"
+                reader.left_out[kind] += 1
                 return 0
             raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
     return sum([await _append_to(memory, reader, [item]) for item in items])

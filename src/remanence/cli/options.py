@@ -21,7 +21,8 @@ HistoryFile = Annotated[
     Path,
     typer.Argument(
         callback=_require_file,
-        help="Messages as JSON Lines, or an export of ChatGPT or Claude; - reads stdin.",
+        help="Messages as JSON Lines, an export of ChatGPT or Claude, or a session of Claude Code or "
+        "Codex; - reads stdin.",
     ),
 ]
 TranscriptFile = Annotated[

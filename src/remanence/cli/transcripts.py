@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from remanence.cli.chat_exports import read_export
+from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.options import STDIN
 from remanence.cli.transcript_lines import FORMATS, Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
@@ -144,7 +145,7 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     data = record.value
     _refuse_export(data)
     try:
-        message, name = _read(data), data.get("name")
+        message, name = _read(data), data.get("name") if "role" in data else None
     except InvalidMessage as error:
         raise InvalidMessage(f"{error}; {FORMATS}") from error
     if name is not None and not isinstance(name, str):
@@ -193,7 +194,8 @@ def instant(value: object, key: str) -> datetime:
 
 
 def _refuse_export(data: JsonObject) -> None:
-    remedy = "use 'remanence import'" if read_export(data, Counter()) is not data else ""
+    message = read_export(SessionReader(Counter()).read(data), Counter())
+    remedy = "" if message is data else "use 'remanence import'"
     if data.get("line") == "user":
         remedy = (
             "it is only for reading; copy a conversation with 'remanence messages' and "
