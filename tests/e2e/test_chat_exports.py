@@ -324,3 +324,21 @@ def test_messages_of_the_vercel_ai_sdk_are_read_with_their_texts(
         ("assistant", "No.\n\nSunny."),
     ]
     assert counted["left_out"] == {"reasoning": 1, "tool-weather": 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "messages"),
+    [
+        ("system", {"messages": [{"role": "user", "content": "Hi."}]}),
+        ("systemInstruction", {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}),
+        ("instructions", {"input": [{"role": "user", "content": "Hi."}]}),
+    ],
+)
+def test_a_system_text_beside_the_messages_is_counted(
+    cli: Cli, tmp_path: Path, url: str, key: str, messages: Json
+) -> None:
+    file = write(tmp_path / "request.json", {"conversation": "c1", key: "Be kind.", **messages})
+
+    counted = imported(cli, file, url)
+
+    assert (counted["new"], counted["left_out"]) == (1, {key: 1})

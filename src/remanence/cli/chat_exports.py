@@ -16,6 +16,9 @@ LeftOut: TypeAlias = Counter[str]
 
 OTHER_BRANCH: Final = "message of another branch"
 
+_SYSTEM: Final = ("system", "systemInstruction", "system_instruction", "instructions")
+"""Keys of system texts beside the messages of a request to Anthropic, Gemini or OpenAI's Responses."""
+
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
 _REFERENCE: Final = re.compile("\ue200[^\ue201]*+\ue201")
 """A reference within an answer of ChatGPT, such as to a page that it found."""
@@ -41,6 +44,8 @@ def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
         left_out.update(str(part.get("type")) for part in parts if part not in texts)
         others = {key: each for key, each in value.items() if key != "parts"}
         return {**others, "content": "\n\n".join(_texts(texts, left_out))}
+    if "role" not in value and "type" not in value:
+        left_out.update(key for key in _SYSTEM if value.get(key))
     return value
 
 
