@@ -137,6 +137,7 @@ def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(
     run = cli("import", file, "--db", url)
 
     assert run.returncode == 1
+    assert run.stderr.startswith("Stopped after 2 messages, 2 of them new.\n")
     assert "history.jsonl, line 3: " in run.stderr
     assert why in run.stderr
     assert contents(cli, url, "a") == ["First.", "Second."]
@@ -155,6 +156,7 @@ def test_a_line_that_names_another_user_of_its_conversation_is_refused(
     run = cli("import", file, "--db", url)
 
     assert run.returncode == 1
+    assert run.stderr.startswith("Stopped after 2 messages, 2 of them new.\n")
     assert "history.jsonl, line 3: " in run.stderr
     assert contents(cli, url, "a") == ["Number 0.", "Number 1."]
 

@@ -77,4 +77,5 @@ async def test_an_interrupted_import_says_how_to_go_on(server: ModelServer, tmp_
     out, err = await process.communicate()
 
     assert (process.returncode, out) == (130, b"")
-    assert err.decode() == "Interrupted; run it again to continue.\n"
+    done = "Interrupted after 60 messages, 60 of them new"
+    assert err.decode() == f"{done}; run it again to continue.\n"

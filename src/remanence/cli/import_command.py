@@ -19,7 +19,13 @@ from remanence.cli.options import AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, require_newest
 from remanence.cli.transcripts import open_lines
-from remanence.errors import DuplicateMessage, InvalidMessage, MalformedTranscript, WrongUser
+from remanence.errors import (
+    DuplicateMessage,
+    InvalidMessage,
+    MalformedTranscript,
+    RemanenceError,
+    WrongUser,
+)
 from remanence.memory import Memory
 from remanence.settings import Settings, policy_of
 from remanence.types import MemoryState
@@ -81,8 +87,12 @@ async def run(
             await _append_all(settings, reader, lines, size, imported)
         if observe and policy_of(settings).enabled:
             await _observe_all(settings, imported)
-    except asyncio.CancelledError:  # by Ctrl-C
-        output.warn("Interrupted; run it again to continue.")
+    except (asyncio.CancelledError, RemanenceError) as error:
+        done = f"after {quantity(imported.messages, 'message')}, {imported.new:,} of them new"
+        is_by_user = isinstance(error, asyncio.CancelledError)  # Ctrl-C
+        output.warn(
+            f"Interrupted {done}; run it again to continue." if is_by_user else f"Stopped {done}."
+        )
         raise
     if as_json:
         output.write_json(imported)
@@ -115,11 +125,9 @@ async def _append_all(
         first = next(chunks, ())  # a malformed file must fail before a database is created
         await require_newest(settings.url)
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
-            done = 0
             for chunk in chain([first], chunks):
-                imported.new += await _append(memory, reader, chunk)
-                done += len(chunk)
-    imported.messages, imported.seconds = done, time.monotonic() - started
+                await _append(memory, reader, chunk, imported)
+    imported.seconds = time.monotonic() - started
     imported.left_out = {kind: number for kind, number in reader.left_out.most_common() if number}
 
 
@@ -129,17 +137,17 @@ def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes
         yield line
 
 
-async def _append(memory: Memory, reader: HistoryReader, chunk: Sequence[HistoryMessage]) -> int:
-    """Append to all conversations of a chunk concurrently; return the number of new messages."""
+async def _append(
+    memory: Memory, reader: HistoryReader, chunk: Sequence[HistoryMessage], imported: Imported
+) -> None:
+    """Append to all conversations of a chunk concurrently."""
     groups: defaultdict[object, list[HistoryMessage]] = defaultdict(list)
     for item in chunk:
         groups[item.ref].append(item)
     with _first_error():
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_append_to(memory, reader, items)) for items in groups.values()
-            ]
-    return sum(task.result() for task in tasks)
+            for items in groups.values():
+                group.create_task(_append_to(memory, reader, items, imported))
 
 
 @contextmanager
@@ -151,7 +159,9 @@ def _first_error() -> Iterator[None]:
         raise errors.exceptions[0] from None
 
 
-async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[HistoryMessage]) -> int:
+async def _append_to(
+    memory: Memory, reader: HistoryReader, items: Sequence[HistoryMessage], imported: Imported
+) -> None:
     """Append to one conversation, and if that fails, one by one, to name the faulty line."""
     users = {item.user for item in items} - {None}
     (tenant, conversation_id), place = items[0].ref, items[0].place
@@ -160,7 +170,9 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
         if len(users) < 2:
             before = (await chat.state()).last_seq
             appended = await chat.append(*(item.message for item in items))
-            return len({message.seq for message in appended if message.seq > before})
+            imported.messages += len(items)
+            imported.new += len({message.seq for message in appended if message.seq > before})
+            return
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
             if items[0].is_exported and not isinstance(error, WrongUser):
@@ -168,9 +180,10 @@ async def _append_to(memory: Memory, reader: HistoryReader, items: Sequence[Hist
                 is_other_text = isinstance(error, DuplicateMessage)
                 kind = "another text of a message on tape" if is_other_text else "unpaired message"
                 reader.left_out[kind] += 1
-                return 0
+                return
             raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
-    return sum([await _append_to(memory, reader, [item]) for item in items])
+    for item in items:
+        await _append_to(memory, reader, [item], imported)
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
