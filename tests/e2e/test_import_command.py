@@ -1,6 +1,8 @@
 """`remanence import`: many conversations from one stream, each message once."""
 
+import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +14,7 @@ import pytest
 
 from remanence import Message
 from remanence.blocking import Memory
+from remanence.cli import import_command
 
 Cli = Callable[..., CompletedProcess[str]]
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
@@ -73,6 +76,21 @@ def test_a_second_run_adds_only_what_is_new(cli: Cli, tmp_path: Path, url: str) 
 
     assert again.stdout.startswith("4 messages on tape, 1 new and 3 already there")
     assert contents(cli, url, "a") == ["yes", "yes", "with an id", "new"]
+
+
+async def test_imports_at_the_same_time_count_each_message_once(
+    tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # without settings from outside
+    file = write(tmp_path / "history.jsonl", *(said("a", f"m{number}") for number in range(180)))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(import_command.run(file=file, db=url, observe=False))
+
+    shown = re.findall(r"180 messages on tape, (\d+) new", capsys.readouterr().out)
+    assert len(shown) == 3
+    assert sum(map(int, shown)) == 180
 
 
 def test_a_second_file_of_a_conversation_follows_the_first(

@@ -19,7 +19,10 @@ from remanence.cli.options import AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, require_newest
 from remanence.cli.transcripts import open_lines
+from remanence.conversation import Conversation
 from remanence.errors import (
+    ConversationErased,
+    ConversationGrown,
     DuplicateMessage,
     InvalidMessage,
     MalformedTranscript,
@@ -28,7 +31,7 @@ from remanence.errors import (
 )
 from remanence.memory import Memory
 from remanence.settings import Settings, policy_of
-from remanence.types import MemoryState
+from remanence.types import MemoryState, Message
 
 REPORT_SECONDS: Final = 1.0
 PAGE: Final = 500
@@ -168,10 +171,8 @@ async def _append_to(
     chat = memory.conversation(conversation_id, user=next(iter(users), None), tenant=tenant)
     try:
         if len(users) < 2:
-            before = (await chat.state()).last_seq
-            appended = await chat.append(*(item.message for item in items))
-            imported.messages += len(items)
-            imported.new += len({message.seq for message in appended if message.seq > before})
+            new = await _append_new(chat, [item.message for item in items])
+            imported.new, imported.messages = imported.new + new, imported.messages + len(items)
             return
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
@@ -184,6 +185,15 @@ async def _append_to(
             raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
     for item in items:
         await _append_to(memory, reader, [item], imported)
+
+
+async def _append_new(chat: Conversation, messages: Sequence[Message]) -> int:
+    """Append and return the number of new messages, also while others append to the tape."""
+    while True:
+        before = await chat.state()
+        with suppress(ConversationErased, ConversationGrown):
+            appended = await chat.append(*messages, after=before)
+            return len({message.seq for message in appended if message.seq > before.last_seq})
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
