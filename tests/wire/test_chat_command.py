@@ -92,8 +92,28 @@ async def test_a_line_that_gets_no_answer_ends_a_pipe_with_the_reason(
     assert (
         run.stderr
         == "remanence: openai:nope is not known to its provider (HTTP 404): no such model\n"
+        "The message is kept without an answer; the lines after it were not sent.\n"
     )
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (Fail(401), "refused the key (HTTP 401): check OPENAI_API_KEY\n"),
+        (
+            Fail(429, headers={"retry-after": "3600"}),
+            "fewer calls (HTTP 429): try again in 3,600 s\n",
+        ),
+    ],
+)
+async def test_a_refused_call_has_a_remedy(
+    server: ModelServer, tmp_path: Path, failure: Fail, text: str
+) -> None:
+    server.script(failure)
+    run = await typed(tmp_path, f"openai:gpt-4o-mini@{server.url}/v1", "Which gate?\n")
+
+    assert text in run.stderr
 
 
 async def test_an_interrupt_in_a_pipe_keeps_what_was_said(

@@ -15,7 +15,7 @@ from remanence.chat import Chat, Done, TextDelta, ToolCalled, calls_tools, open_
 from remanence.cli import FAILED
 from remanence.cli.failures import explain
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.output import console, printable
+from remanence.cli.output import console, printable, warn
 from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
@@ -89,6 +89,7 @@ def _talk(portal: Portal, chat: Chat) -> int:
         except ModelError as error:
             explain(error)
             if not interactive:
+                warn("The message is kept without an answer; the lines after it were not sent.")
                 return FAILED
     return 0
 

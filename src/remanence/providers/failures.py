@@ -106,16 +106,25 @@ def to_model_error(
     if reason in _WITH_ADDRESS and spec.base_url:
         url = httpx2.URL(spec.base_url)
         address = f", at {url.scheme}://{url.netloc.decode()}"
-    log_text = f"{text}{address}{end}"
+    retry_after = _retry_after(error)
+    hint = _hint(spec, reason, retry_after)
+    log_text = f"{text}{address}{end}{hint}"
     if reason in _QUOTED and quote:
         end += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
     return ModelError(
         reason,
-        f"{text}{address}{end}",
-        retry_after_seconds=_retry_after(error),
+        f"{text}{address}{end}{hint}",
+        retry_after_seconds=retry_after,
         public=f"{text}{end}",
         log_text=log_text,
     )
+
+
+def _hint(spec: ModelSpec, reason: str, retry_after: float | None) -> str:
+    variable = spec.key_variable or f"{spec.provider.upper()}_API_KEY"
+    if reason == "auth" and variable in os.environ:
+        return f": check {variable}"
+    return f": try again in {retry_after:,.0f} s" if retry_after else ""
 
 
 def unusable(reason: str, spec: ModelSpec) -> ModelError:
