@@ -193,6 +193,13 @@ def test_an_export_of_a_user_is_refused_with_what_can_be_imported(
     assert "'remanence messages'" in run.stderr
 
 
+def test_a_directory_is_refused_as_one(cli: Cli, tmp_path: Path) -> None:
+    run = cli("import", tmp_path)
+
+    assert run.returncode == 2
+    assert "is a directory: name a file in it" in " ".join(run.stderr.split())
+
+
 def test_messages_that_name_no_conversation_go_to_the_one_that_is_given(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -255,6 +255,13 @@ def test_a_file_of_another_format_is_refused_with_the_page_on_conversion(line: o
     assert refusal(line).endswith(f"; {FORMATS}") or refusal(line).endswith(f": {FORMATS}")
 
 
+@pytest.mark.parametrize("size", [40, 45, 60])
+def test_a_file_that_is_cut_off_is_named_as_such(size: int) -> None:
+    whole = json.dumps([said("a long text"), said("an answer", "assistant")])
+
+    assert refusal(whole[:size]).endswith(": it is cut off at its end: get the whole file again")
+
+
 def test_a_byte_order_mark_is_ignored_also_where_files_were_joined() -> None:
     marked = f"\ufeff{json.dumps(said('hi'))}"
 

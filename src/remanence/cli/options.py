@@ -12,7 +12,9 @@ STDIN = Path("-")
 
 
 def _require_file(path: Path) -> Path:
-    if path != STDIN and (path.is_dir() or not path.exists()):
+    if path != STDIN and path.is_dir():
+        raise typer.BadParameter(f"{str(path)!r} is a directory: name a file in it")
+    if path != STDIN and not path.exists():
         raise typer.BadParameter(f"there is no file {str(path)!r}: name one, or - for stdin")
     return path
 

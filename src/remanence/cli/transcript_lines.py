@@ -89,9 +89,11 @@ def _load(text: str, name: str, first_line: int) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line, wrong = first_line + error.lineno - 1, text.split("\n")[error.lineno - 1].strip()
+        is_cut = error.pos == len(text) or error.msg.startswith("Unterminated string")
+        remedy = "it is cut off at its end: get the whole file again" if is_cut else FORMATS
         raise MalformedTranscript(
             f"{name}, line {line}: {quote(wrong)} is not JSON "
-            f"({error.msg} at column {error.colno}): {FORMATS}"
+            f"({error.msg} at column {error.colno}): {remedy}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise MalformedTranscript(
