@@ -30,6 +30,11 @@ UNFINISHED = ".new"
 """Suffix of a file that `write_whole` has not finished."""
 
 
+def expand_home(path: str) -> Path:
+    """Return a path with a leading `~/` replaced by the home directory; `~name` is a file."""
+    return Path(path).expanduser() if path.startswith("~/") else Path(path)
+
+
 def in_thread(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:

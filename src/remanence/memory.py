@@ -37,6 +37,7 @@ from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen
 from remanence.events import deliver, follow
+from remanence.files import expand_home
 from remanence.forgetting import forget_user
 from remanence.policy.diagnosis import diagnose, diagnose_budget, diagnose_pause
 from remanence.policy.policy import Policy
@@ -646,6 +647,6 @@ def _read_settings(source: Settings | Path | str | None) -> Settings:
         )
     # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")
-    loaded = sources.load_settings(arguments={}, file=Path(source))
+    loaded = sources.load_settings(arguments={}, file=expand_home(str(source)))
     settings: Settings = loaded.settings
     return settings

@@ -1010,3 +1010,20 @@ def test_an_export_is_of_a_user_or_of_a_conversation(cli: Cli, other: tuple[str,
     assert run.returncode == 2
     assert "leave out the conversation and --to" in " ".join(run.stderr.split())
     assert run.stdout == ""
+
+
+def test_a_tilde_in_the_url_and_the_settings_file_is_the_home_directory(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "x.toml").write_text("workers = 7\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("REMANENCE_CONFIG", "~/x.toml")
+
+    with BlockingMemory.open("sqlite:///~/m.db", settings="~/x.toml") as memory:
+        memory.conversation("a").append(Message.user("Hello."))
+
+    assert parsed(cli("config", "show", "--json"))["workers"]["value"] == 7
+    assert "Hello." in cli("messages", "a", "--db", "sqlite:///~/m.db").stdout
+    assert (home / "m.db").exists()

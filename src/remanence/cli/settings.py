@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from remanence.catalog import look_up
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, NotADatabase, StoreUnavailable
+from remanence.files import expand_home
 from remanence.memory import Memory
 from remanence.providers.spec import parse_spec, split_names
 from remanence.settings import Settings
@@ -104,4 +105,4 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
 def _file_of(url: str) -> Path | None:
     """Return the file of a SQLite database; None if it has none."""
     path = url.removeprefix("sqlite:///")
-    return None if path in ("", url, ":memory:") else Path(path)
+    return None if path in ("", url, ":memory:") else expand_home(path)

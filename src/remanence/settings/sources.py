@@ -19,6 +19,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 
 from remanence.errors import InvalidPolicy, InvalidSetting
+from remanence.files import expand_home
 from remanence.policy.policy import Policy
 from remanence.settings import PREFIX, Settings, nearest_hint, policy_of
 from remanence.settings.compat import translate
@@ -101,7 +102,7 @@ def config_file(directory: Path) -> Path | None:
     if not named:
         files = (directory / name for name in FILE_NAMES)
         return next((file for file in files if file.is_file()), None)
-    file = directory / named
+    file = directory / expand_home(named)
     if not file.is_file():
         raise InvalidPolicy(f"{CONFIG_VARIABLE}={named!r} is not a file: name a TOML or JSON file")
     return file

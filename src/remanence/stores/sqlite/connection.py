@@ -14,6 +14,7 @@ import apsw
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import NotADatabase, StoreUnavailable
+from remanence.files import expand_home
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
 from remanence.stores.sqlite.errors import NO_DATABASE, UNWRITABLE
@@ -48,7 +49,7 @@ class Database:
 
     def __post_init__(self) -> None:
         if not self.in_memory:  # the process may change its directory
-            object.__setattr__(self, "path", str(Path(self.path).absolute()))
+            object.__setattr__(self, "path", str(expand_home(self.path).absolute()))
 
     @property
     def in_memory(self) -> bool:
