@@ -37,7 +37,7 @@ async def started(
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "remanence", *arguments),
         cwd=directory,
-        env={**os.environ, "OPENAI_API_KEY": key},
+        env={**os.environ, "OPENAI_API_KEY": key, "COLUMNS": "20"},  # wraps only in a terminal
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -115,12 +115,15 @@ async def _turn(chat: Chat, text: str, notes: Console) -> None:
             case TextDelta():
                 print(printable(event.text), end="", flush=True)
             case ToolCalled():
-                called = f"[{event.name} {event.arguments}]"
-                notes.print(Text(printable(called)), style="dim")
+                _note(notes, f"[{event.name} {event.arguments}]")
             case Done():
                 print(flush=True)
                 for usage in event.reply.calls:
-                    notes.print(Text(printable(_format_usage(usage))), style="dim")
+                    _note(notes, _format_usage(usage))
+
+
+def _note(notes: Console, text: str) -> None:
+    notes.print(Text(printable(text)), style="dim", soft_wrap=not notes.is_terminal)
 
 
 def _format_usage(usage: Usage) -> str:
