@@ -1003,12 +1003,12 @@ async def record(url: str, calls: list[Usage]) -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("other", [("chat-7",), ("--to", "blocks")])
+@pytest.mark.parametrize("other", [("chat-7",), ("--to", "blocks"), ("--json",)])
 def test_an_export_is_of_a_user_or_of_a_conversation(cli: Cli, other: tuple[str, ...]) -> None:
     run = cli("export", *other, "--user", "ana")
 
     assert run.returncode == 2
-    assert "leave out the conversation and --to" in " ".join(run.stderr.split())
+    assert "leave out the conversation, --to and --json" in " ".join(run.stderr.split())
     assert run.stdout == ""
 
 

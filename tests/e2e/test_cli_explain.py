@@ -96,6 +96,16 @@ def test_explain_shows_the_features_behind_the_score_that_is_asked_for(
     assert "personal +" in run.stdout or "personal -" in run.stdout
 
 
+@pytest.mark.parametrize("options", [("--strongest", 2), ("--score", "personal", "--ratio", 0.1)])
+def test_explain_refuses_an_option_of_the_other_table(
+    cli: Cli, file: Path, options: tuple[object, ...]
+) -> None:
+    run = cli("explain", file, *options)
+
+    assert run.returncode == 2
+    assert "--score" in run.stderr
+
+
 def test_explain_shows_why_a_sentence_of_the_user_is_no_fact(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     said = [

@@ -38,9 +38,9 @@ async def export(
 
     Each segment becomes a block, and each block a line.
     """
-    if user is not None and (conversation is not None or to is not None):
+    if user is not None and (conversation is not None or to is not None or as_json):
         raise typer.BadParameter(
-            "--user exports all of a user: leave out the conversation and --to"
+            "--user prints all of a user as JSON Lines: leave out the conversation, --to and --json"
         )
     settings = load(url=db).settings
     if user is not None:

@@ -15,6 +15,7 @@ from remanence.observers.learned.statements import after_question, statement_sco
 from remanence.observers.spoken import spoken_lines
 
 WRONG_USE = 2
+STRONGEST = 5
 _OTHERS = 3
 """Number of other scores shown per line, those furthest above their cutoffs."""
 
@@ -28,8 +29,13 @@ def run(
     ] = None,
     ratio: Ratio = None,
     strongest: Annotated[
-        int, typer.Option(min=1, metavar="N", help="The number of features shown per sentence.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="With --score: the number of features per sentence, by default 5.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show which sentences of a transcript become notes, and why."""
@@ -38,6 +44,10 @@ def run(
         for each in (scorer(), statement_scorer(), scorer(OPENINGS))
         for head in each.weights.heads
     }
+    if score is None and strongest is not None:
+        raise typer.BadParameter("--strongest is for a score: name one with --score")
+    if score is not None and ratio is not None:
+        raise typer.BadParameter("--ratio is for notes: leave it out, or leave out --score")
     if score is not None and score not in scorers:
         output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(scorers)}")
         return WRONG_USE
@@ -50,7 +60,9 @@ def run(
         lines = [after_question(line) for line in lines if line.role == "user"]
     if chosen is scorer(OPENINGS):
         lines = [line_of(line.text) for line in lines if line.opening is None]
-    explanations = [chosen.explain(line, head=score, limit=strongest) for line in lines]
+    explanations = [
+        chosen.explain(line, head=score, limit=strongest or STRONGEST) for line in lines
+    ]
     if as_json:
         output.write_json({"sentences": [_score_document(one) for one in explanations]})
     else:
