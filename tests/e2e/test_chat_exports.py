@@ -342,3 +342,13 @@ def test_a_system_text_beside_the_messages_is_counted(
     counted = imported(cli, file, url)
 
     assert (counted["new"], counted["left_out"]) == (1, {key: 1})
+
+
+def test_a_chatgpt_conversation_without_an_id_is_named_by_title_and_time(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    unnamed = {**chatgpt(node("a", "root", "Hello.")), "id": None, "conversation_id": None}
+
+    imported(cli, write(tmp_path / "conversations.json", [unnamed]), url)
+
+    assert [message["content"] for message in tape(cli, url, f"Boats {START}")] == ["Hello."]

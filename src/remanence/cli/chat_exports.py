@@ -72,7 +72,8 @@ def _chatgpt(value: JsonObject, left_out: LeftOut) -> ExportedConversation:
             messages.append(_message(id_, role, texts, times[id_]))
         else:
             left_out[f"{role} message"] += bool(texts)
-    id_ = value.get("conversation_id") or value.get("id")
+    named = f"{value.get('title')} {value.get('create_time')}"
+    id_ = value.get("conversation_id") or value.get("id") or named
     return _conversation(id_, messages, value.get("create_time"))
 
 
