@@ -1,5 +1,6 @@
 """The prompt of `remanence chat` in a terminal."""
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -44,3 +45,22 @@ def test_a_message_at_the_prompt_is_read_whole(typed: bytes, read: str) -> None:
     os.close(terminal)
 
     assert read in shown.decode()
+
+
+def test_the_end_of_input_ends_the_line_of_the_prompt() -> None:
+    terminal, end = pty.openpty()
+    read = "from remanence.cli.chat_command import _lines; list(_lines(interactive=True))"
+    with subprocess.Popen(
+        (sys.executable, "-c", read), stdin=end, stdout=end, stderr=end, start_new_session=True
+    ):
+        os.close(end)
+        shown = b""
+        while b"> " not in shown:
+            shown += os.read(terminal, 4_096)
+        os.write(terminal, b"\x04")
+        with contextlib.suppress(OSError):  # the process has ended
+            while more := os.read(terminal, 4_096):
+                shown += more
+    os.close(terminal)
+
+    assert shown.endswith(b"\r\n")

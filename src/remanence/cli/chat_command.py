@@ -106,6 +106,7 @@ def _lines(*, interactive: bool) -> Iterator[str]:
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             yield input("> ")
+    print()  # the prompt has no end of line
 
 
 async def _turn(chat: Chat, text: str, notes: Console) -> None:
