@@ -90,7 +90,7 @@ def test_help_names_every_command(cli: Cli) -> None:
 
 def test_the_help_of_a_command_begins_with_its_line_in_the_list(cli: Cli) -> None:
     for name, summary in COMMANDS.items():
-        usage, first, *_ = cli(*name.split(), "--help").stdout.split("\n\n")
+        usage, first, *_ = cli(*name.split(), "-h").stdout.split("\n\n")
         assert " ".join(first.split()) == summary, usage
 
 

@@ -83,6 +83,7 @@ def _exit(code: int | None, **_options: object) -> None:
 app = typer.Typer(
     add_completion=False,
     cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Memory for LLM agents: every message on a durable tape, every context bounded.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
