@@ -143,7 +143,8 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
         InvalidMessage: the record is not a message, or its time cannot be read.
     """
     data = record.value
-    _refuse_export(data)
+    if "role" not in data or "parts" in data:
+        _refuse_export(data)
     try:
         message, name = _read(data), data.get("name") if "role" in data else None
     except InvalidMessage as error:
