@@ -244,6 +244,7 @@ def test_a_bad_line_is_named_with_its_value_and_the_remedy(lines: list[Any], exp
     [
         {"conversations": [{"from": "human", "value": "hi"}]},
         {"instruction": "a", "input": "", "output": "b"},
+        {"type": "issue_comment", "payload": {"body": "hi"}},
         {"values": {"messages": []}},
         {"type": "message", "user": "U1", "text": "hi", "ts": "1714550000.000100"},
         {"role": "user", "content": {"format": 2, "parts": [{"type": "text", "text": "hi"}]}},

@@ -12,6 +12,9 @@ from remanence.wire.json_value import JsonObject
 
 _CLAUDE_CODE: Final = frozenset({"leafUuid", "messageId", "sessionId"})
 """Keys of lines of Claude Code; each line has one of them."""
+_CODEX: Final = frozenset(
+    {"compacted", "event_msg", "response_item", "session_meta", "turn_context"}
+)
 _MARKS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 _BY_PROGRAM: Final = re.compile(r"\s*+(?:<[a-z]+[_-]|# AGENTS\.md )")
 """The beginning of text that a program sends as the user's, such as `<environment_context>`."""
@@ -28,7 +31,7 @@ class SessionReader:
         """Return a session's line as a conversation of at most one message, or *line* if it is not one."""
         if "role" in line or not isinstance(line.get("type"), str):
             return line
-        if isinstance(line.get("payload"), dict):
+        if (line["type"] in _CODEX or self.codex_session) and isinstance(line.get("payload"), dict):
             return self._codex(line, line["payload"])
         return line if _CLAUDE_CODE.isdisjoint(line) else self._claude_code(line)
 
