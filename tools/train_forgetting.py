@@ -47,7 +47,7 @@ REQUEST, WISH, OTHER = "requests", "wishes", "others"
 WEIGHTS = {REGISTER: 10.0, FRAMED: 0.4, REQUEST: 8.0, WISH: 3.0, OTHER: 1.0}
 """Weight of a line of the register with the look-alikes, of a statement in a frame, and of a line of
 another register: a request, a wish on how to answer, which may ask in the same words, or any other."""
-FALSE = 0.05
+FALSE = 0.07
 """Share of the look-alikes above the cutoff."""
 MARGINS = (0.25, 0.45, 1.0, 2.0)
 

@@ -90,8 +90,8 @@ def more_openings() -> Iterator[Opening]:
                     language, number, hands_over=False, text=f"{preface}{end}", weight=PREFACE
                 )
     for unit in train_notes.conversations(held=False):
-        if unit[0].register in (notes_corpus.HASTY, notes_corpus.MESSAGES):
-            continue  # in haste hardly anybody hands over a text, and messages begin with remarks
+        if unit[0].register in (notes_corpus.HASTY, notes_corpus.MESSAGES, notes_corpus.COMMON):
+            continue  # they hardly ever begin with words that hand over a text
         for message in _messages(unit):
             first, *others = message
             is_another = bool(first.labels & ANOTHERS)

@@ -59,6 +59,7 @@ async def forget_messages(
     Raises:
         InvalidArgument: a message or fact does not exist.
     """
+    runtime.check_writable()
     wanted = set(message_ids)
     named = [message async for message in read_tape(runtime, ref) if message.id in wanted]
     known = await runtime.store.facts(owner, history=True) if owner else ()

@@ -175,7 +175,7 @@ async def test_sentences_after_a_request_about_a_text_are_no_facts(text: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "Can you look at parser.py? By the way, I'm allergic to peanuts and I live in Graz.",
+        "Can you look at parser.py? By the way, I'm allergic to peanuts.",
         "Book a table for two, please. I'm vegan and I live in Leeds.",
         "¿Me ayudas con esto? Soy alérgica a las nueces y vivo en Quito.",
         "Schreib eine Mail an meinen Chef. Ich bin krank und komme erst am Montag wieder.",
