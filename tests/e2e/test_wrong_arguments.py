@@ -120,6 +120,10 @@ WRONG: dict[str, tuple[Call, str]] = {
         "history='all'.*use a bool",
     ),
     "turn": (lambda m, c: c.append(Message.user("x"), turn=["t"]), r"turn=\['t'\]"),
+    "list of messages": (
+        lambda m, c: c.append([Message.user("x")]),
+        r"is a list .*: pass its messages, as in append\(\*messages\)",
+    ),
     "fork": (lambda m, c: c.fork("x", last_seq=0), "last_seq=0 is not on the tape"),
     "all work": (lambda m, c: c.flush(everything="no"), "everything='no'.*use a bool"),
     "retried": (lambda m, c: c.flush(retry=1), "retry=1.*use a bool"),

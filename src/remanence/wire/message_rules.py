@@ -51,9 +51,11 @@ def check_message(message: Message, *, max_bytes: int) -> int:
             accept a part.
     """
     if not isinstance(message, Message):
+        remedy = "use Message.user(...), Message.assistant(...) or Message.from_openai(...)"
+        if isinstance(message, list | tuple):
+            remedy = "pass its messages, as in append(*messages)"
         raise InvalidMessage(
-            f"{quote(message)} is a {type(message).__name__} and not a message: use "
-            "Message.user(...), Message.assistant(...) or Message.from_openai(...)"
+            f"{quote(message)} is a {type(message).__name__} and not a message: {remedy}"
         )
     _check_types(message)
     _check_time(message)
