@@ -35,6 +35,7 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
         (message(HELLO, role="pirate"), "role 'pirate' is unknown: use one of"),
         (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
         (message(HELLO, name=7), "Message.name 7 is of the wrong type: use a text or None"),
+        (Message(role="user", content="Hello."), "(TextPart(text=...),), or Message.user(...)"),  # type: ignore[arg-type]
         (message(ImagePart(url="https://x.test", width=-1)), "a size of -1 pixels"),
         (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple, each of TextPart"),  # type: ignore[arg-type]
         (message(TextPart(text="a", extra="b")), "use Extra or None"),  # type: ignore[arg-type]

@@ -100,6 +100,8 @@ def _check_types(value: Message | Part | Extra) -> None:
         field = getattr(value, name)
         if not isinstance(field, kind):
             remedy = f"use {type_text(field_types(owner)[name], series='a tuple')}"
+            if name == "content" and isinstance(field, str):
+                remedy = "use a tuple, such as (TextPart(text=...),), or Message.user(...)"
             raise InvalidMessage(
                 f"{owner.__name__}.{name} {quote(field)} is of the wrong type: {remedy}"
             )
