@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,6 +17,7 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+")
 _JOINERS: Final = {0x200C: None, 0x200D: None}
 """Characters that join letters or keep them apart, as words of Persian and Hindi need."""
 MAX_COUNT: Final = 2**31 - 1
+_EXAMPLES: Final[dict[type, str]] = {tzinfo: ", such as zoneinfo.ZoneInfo('Europe/Berlin')"}
 
 
 def require_name(label: str, value: object) -> None:
@@ -148,7 +149,7 @@ def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -
     """Raise `InvalidArgument` for the first value that is not of *kind*, or None if *optional*."""
     for name, value in values.items():
         if not isinstance(value, kind) and not (optional and value is None):
-            raise _impossible(name, value, f"use a {kind.__name__}")
+            raise _impossible(name, value, f"use a {kind.__name__}{_EXAMPLES.get(kind, '')}")
 
 
 def require_object(source: object) -> None:

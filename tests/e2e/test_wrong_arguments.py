@@ -82,6 +82,10 @@ def tool(**changes: Any) -> Tool:
 WRONG: dict[str, tuple[Call, str]] = {
     "id": (lambda m, c: m.conversation(12345), "conversation id 12345 .* such as '12345'"),
     "user": (lambda m, c: m.conversation("x", user=["ana"]), r"conversation user \['ana'\]"),
+    "time zone": (
+        lambda m, c: m.conversation("x", timezone="Europe/Berlin"),
+        r"use a tzinfo, such as zoneinfo\.ZoneInfo\('Europe/Berlin'\)",
+    ),
     "limit": (lambda m, c: c.messages(limit=-1), "limit=-1 is impossible: use a whole number"),
     "huge limit": (lambda m, c: c.messages(limit=2**70), "limit=1180"),
     "nan": (lambda m, c: c.messages(limit=math.nan), "limit=nan"),
