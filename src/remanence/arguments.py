@@ -31,6 +31,9 @@ def require_name(label: str, value: object) -> None:
 
 def require_text(*, optional: bool = False, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a string, or None if *optional*."""
+    for name, value in values.items():
+        if name.endswith("_id") and isinstance(getattr(value, "id", None), str):
+            raise _impossible(name, value, "use a str, its id")
     require_one_of(str, optional=optional, **values)
 
 

@@ -99,6 +99,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "text for a time": (lambda m, c: c.context(now="today"), "now='today'.*datetime"),
     "version": (lambda m, c: c.context_at("1"), "version='1'"),
     "segment": (lambda m, c: c.source(5), "segment_id=5"),
+    "fact for its id": (
+        lambda m, c: m.facts.forget(Message.user("x", id="m1"), user="ana"),
+        "fact_id=.*: use a str, its id",
+    ),
     "blocks": (lambda m, c: c.export_blocks("folder"), "store='folder'.*BlockStore"),
     "call": (lambda m, c: c.record_call("dear"), "usage='dear'.*Usage"),
     "purpose of a call": (
