@@ -18,6 +18,7 @@ from remanence import Message, Policy, Settings
 from remanence.blocking import Memory as BlockingMemory
 from remanence.cli import main
 from remanence.cli.app import COMMANDS
+from remanence.errors import ModelError
 from remanence.stores import open_store
 from remanence.testing import ScriptedModel
 from remanence.testing.store_contract.samples import usage
@@ -188,6 +189,19 @@ def test_inspect_shows_which_lines_of_a_model_became_no_note_and_why(
     assert "1 lines dropped (1 invented)" in shown["log"][0]["detail"]
     assert "Dropped lines (1)" in listed.stdout
     assert re.search(r"invented +9,731 +user: pays 9,731 euros", listed.stdout)
+
+
+def test_inspect_says_why_a_conversation_left_no_facts(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    dead = ScriptedModel(otherwise=ModelError("connection", "nobody answers"))
+    with BlockingMemory.open(url, extractor=dead) as memory:
+        chat = memory.conversation("trip", user="ana")
+        chat.append(Message.user("I'm allergic to peanuts."))
+        chat.end()
+
+    shown = cli("inspect", "trip", "--db", url)
+
+    assert "facts failed 1 time: connection: nobody answers" in shown.stdout
 
 
 def test_inspect_shows_a_conversation_as_it_was_at_a_version(cli: Cli, database: str) -> None:

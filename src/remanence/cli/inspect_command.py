@@ -164,7 +164,8 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
             f"{budget.budget.scope} budget: {budget.spent_usd:.4f} USD, "
             f"{budget.spent_tokens:,} tokens spent ({budget.level})"
         )
-    for failure in filter(None, (state.observe_failure, state.reflect_failure)):
+    failures = (state.observe_failure, state.reflect_failure, state.facts_failure)
+    for failure in filter(None, failures):
         left_out = f"was left out {quantity(failure.left_out, 'time')}"
         happened = left_out if failure.left_out else f"failed {quantity(failure.failures, 'time')}"
         output.line(
