@@ -140,6 +140,13 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
     assert caught.value.reason == "unknown_model"
 
 
+def test_a_misspelt_provider_is_refused_with_the_known_one() -> None:
+    with pytest.raises(ModelError, match=r"did you mean anthropic:claude-haiku-4-5\?") as caught:
+        open_model("antropic:claude-haiku-4-5")
+
+    assert caught.value.reason == "unknown_model"
+
+
 async def test_what_is_no_model_is_refused() -> None:
     nothing: Any = None  # as a program without a type checker may pass
 

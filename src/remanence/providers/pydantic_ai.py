@@ -4,6 +4,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 import httpx2
@@ -23,6 +24,7 @@ from remanence.providers.requests import Ending, Form, ProviderRequest, Provider
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import TextPart
 
+_COMMON: Final = ("anthropic", "google", "ollama", "openai")
 _GROUP: Final = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
 _KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
@@ -66,6 +68,9 @@ class _Access(ABC):
                 failure = ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
             else:
                 text = without_secrets(str(error), spec)
+                similar = get_close_matches(spec.provider, _COMMON, n=1)
+                if similar and text.startswith("Unknown provider"):
+                    text += f": did you mean {similar[0]}:{spec.model}?"
                 failure = ModelError("unknown_model", f"{spec.name}: {text}")
         except ImportError as error:
             group = _GROUP.search(str(error))
