@@ -64,6 +64,8 @@ def require_path(**values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
             raise _impossible(name, value, "use the path of a file")
+        if "://" in str(value):
+            raise _impossible(name, value, "use the path of a file, not a URL")
 
 
 def require_texts(**values: object) -> None:

@@ -136,6 +136,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "all work": (lambda m, c: c.flush(everything="no"), "everything='no'.*use a bool"),
     "retried": (lambda m, c: c.flush(retry=1), "retry=1.*use a bool"),
     "copy": (lambda m, c: m.backup(5), "path=5 .*path of a file"),
+    "URL of a copy": (lambda m, c: m.backup("sqlite:///copy.db"), "path=.* not a URL"),
     "NUL in a path": (lambda m, c: m.backup("a\0b"), "path=.*path of a file"),
     "forgotten user": (lambda m, c: m.forget_user(""), "user '' is not a name"),
     "exported user": (lambda m, c: m.export_user("a\0b"), "user .* is not a name"),
