@@ -175,6 +175,7 @@ WRONG: dict[str, tuple[Call, str]] = {
         lambda m, c: any_chat(c, model=answer).send("x", answer_id=5),
         "answer id 5 .* such as '5'",
     ),
+    "script": (lambda m, c: ScriptedModel("Hi."), "script='Hi.' is impossible: use a list"),
     "model of a count": (lambda m, c: any_count("x", model=5), "model=5.*use a str"),
     "counted": (lambda m, c: any_count(5), "text_or_message=5.*Message"),
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from remanence.errors import InvalidArgument
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.types import Usage
 
@@ -31,6 +32,8 @@ class ScriptedModel:
         name: str = "scripted-model",
         gate: asyncio.Event | None = None,
     ) -> None:
+        if isinstance(script, str):
+            raise InvalidArgument(f"script={script!r:.80} is impossible: use a list of answers")
         self.requests: list[ModelRequest] = []
         self.called = asyncio.Event()
         self._name = name
