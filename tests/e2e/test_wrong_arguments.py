@@ -25,7 +25,7 @@ from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, Not
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.protocols import ModelRequest
 from remanence.providers.function import FunctionEmbedder
-from remanence.testing import ScriptedModel
+from remanence.testing import FixedClock, ScriptedModel
 from remanence.testing.store_contract.samples import usage
 from remanence.types import ImagePart, TextPart
 
@@ -175,6 +175,7 @@ WRONG: dict[str, tuple[Call, str]] = {
         lambda m, c: any_chat(c, model=answer).send("x", answer_id=5),
         "answer id 5 .* such as '5'",
     ),
+    "time of a clock": (lambda m, c: FixedClock(NAIVE), "now=.*give it a time zone"),
     "script": (lambda m, c: ScriptedModel("Hi."), "script='Hi.' is impossible: use a list"),
     "model of a count": (lambda m, c: any_count("x", model=5), "model=5.*use a str"),
     "counted": (lambda m, c: any_count(5), "text_or_message=5.*Message"),

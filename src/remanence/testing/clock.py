@@ -3,6 +3,8 @@
 import itertools
 from datetime import UTC, datetime, timedelta
 
+from remanence.arguments import require_moment
+
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
@@ -10,6 +12,7 @@ class FixedClock:
     """A clock with ids that count up, and time that only `advance` moves."""
 
     def __init__(self, now: datetime = START, *, prefix: str = "") -> None:
+        require_moment(now=now)
         self._now = now
         self._prefix = prefix
         self._numbers = itertools.count(1)
