@@ -237,7 +237,8 @@ def start_beside(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
 async def finish(task: asyncio.Task[T]) -> T:
     """Return the result of a task, which ends even if the caller is cancelled, however often.
 
-    A cancellation is raised after the end. A cancelled scope of anyio cancels at every await.
+    A cancellation is raised after the end, also of a failed task, as whoever handles its error would
+    go on. A cancelled scope of anyio cancels at every await.
     """
     cancellation: asyncio.CancelledError | None = None
     while not task.done():
@@ -245,10 +246,9 @@ async def finish(task: asyncio.Task[T]) -> T:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancellation = error
-    result = task.result()
     if cancellation is not None:
-        raise cancellation
-    return result
+        raise cancellation from (None if task.cancelled() else task.exception())
+    return task.result()
 
 
 async def write_if_possible(write: Awaitable[T]) -> T | None:

@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from remanence.background import Background, wait_for_end
+from remanence.background import Background, finish, wait_for_end
 from remanence.errors import Closed
 
 
@@ -29,3 +29,23 @@ async def test_work_that_comes_after_the_end_is_refused_as_by_a_closed_memory() 
 
     with pytest.raises(Closed):
         background.run("late", asyncio.sleep(0))
+
+
+async def test_a_caller_that_is_cancelled_stays_so_though_what_it_finished_failed() -> None:
+    gate = asyncio.Event()
+
+    async def fail() -> None:
+        await gate.wait()
+        raise ValueError("no")
+
+    async def go_on_after_errors() -> None:
+        with suppress(ValueError):
+            await finish(asyncio.create_task(fail()))
+
+    caller = asyncio.create_task(go_on_after_errors())
+    await asyncio.sleep(0)
+    caller.cancel()
+    gate.set()
+    await asyncio.wait({caller}, timeout=5)
+
+    assert caller.cancelled()

@@ -87,5 +87,6 @@ async def _open_in_thread(open_now: Callable[[], Store]) -> Store:
     try:
         return await finish(opening)
     except asyncio.CancelledError:
-        await finish(start_beside(opening.result().close(), name="remanence-close"))
+        if opening.exception() is None:
+            await finish(start_beside(opening.result().close(), name="remanence-close"))
         raise
