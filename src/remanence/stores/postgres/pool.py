@@ -47,8 +47,8 @@ class _Connection(psycopg.Connection):
             connection = super().connect(conninfo, **options)
         except psycopg.OperationalError as error:
             if not is_connection_limit(error):
-                since = begun if pool.outage is None else pool.outage.since
-                pool.outage = _Outage(since, error)
+                outage = pool.outage  # read once, as another thread may end it
+                pool.outage = _Outage(outage.since if outage else begun, error)
             raise
         pool.outage = None
         return connection
