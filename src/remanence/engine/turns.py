@@ -60,16 +60,17 @@ class Turns:
                 await lock.acquire()
         except TimeoutError:
             raise self._timeout_error(ref) from None
-        self._held[ref] = turn
+        is_taken = False
         try:
             # If renewing fails and the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
             try:
                 await self._take_before(deadline, ref, turn)  # may take the turn even if cancelled
+                self._held[ref], is_taken = turn, True
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:
-                if self._held.pop(ref, None) is not None:
+                if not is_taken or self._held.pop(ref, ""):  # else `close` has ended it
                     await self._end(ref, turn)
         finally:
             lock.release()
