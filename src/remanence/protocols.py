@@ -748,7 +748,10 @@ class Engine(Protocol):
         """
 
     async def progress(self, ref: ConversationRef) -> None:
-        """Wait for the next look at a conversation, whatever its outcome; errors as for `settle`."""
+        """Wait for the next look at a conversation, whatever its outcome; errors as for `settle`.
+
+        A caller within such a look, such as a hook, does not wait.
+        """
 
     async def finish(self, ref: ConversationRef) -> None:
         """Settle everything for a conversation that ends, and condense its notes if the policy asks.

@@ -335,3 +335,29 @@ async def test_a_hook_that_waits_for_the_work_of_its_own_conversation_is_refused
 
     assert state.observe_failure is not None
     assert "call flush() or end() after it" in state.observe_failure.message
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+async def test_a_context_in_a_hook_does_not_wait_for_the_work_of_the_hook(workers: int) -> None:
+    running: list[int] = []
+    most = 0
+
+    async def read(request: ObserveRequest) -> ObserveRequest:
+        nonlocal most
+        running.append(len(request.messages))
+        most = max(most, len(running))
+        await memory.conversation("a").context()
+        running.pop()
+        return request
+
+    hooks = Hooks(before_observe=read, timeout_seconds=300)
+    policy = POLICY.replace(block_after=1.0, sync_timeout_seconds=300)
+    settings = Settings(workers=workers)
+    async with Memory.open(IN_MEMORY, policy=policy, hooks=hooks, settings=settings) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*[Message.user(f"{number}: {WORDS}") for number in range(30)])
+        await chat.flush()
+        state = await chat.state()
+
+    assert state.observe_failure is None
+    assert most == 1

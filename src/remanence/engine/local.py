@@ -159,6 +159,8 @@ class LocalEngine:
     async def progress(self, ref: ConversationRef) -> None:
         if self._closed:
             raise closed_error()
+        if is_inside((self, ref)):  # as in a hook: the step goes on once the caller does
+            return
         if self._workers:
             await self._wait(self._watching, ref)
         else:
