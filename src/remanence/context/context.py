@@ -203,10 +203,12 @@ class Context:
         return request
 
     def _openai_messages(self, id_chars: int, *, keep_open: bool) -> tuple[Message, ...]:
-        return tuple(
-            message.replace(content=with_openai_names(message.content, id_chars=id_chars))
-            for message in pair_tool_calls(self.messages, keep_open=keep_open)
-        )
+        messages: list[Message] = []
+        for message in pair_tool_calls(self.messages, keep_open=keep_open):
+            content = with_openai_names(message.content, id_chars=id_chars)
+            is_same = content == message.content  # mostly, and a copy of each takes time
+            messages.append(message if is_same else message.replace(content=content))
+        return tuple(messages)
 
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.

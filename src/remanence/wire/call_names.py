@@ -25,19 +25,22 @@ def acceptable_name(name: str, *, max_chars: int) -> str:
 
 def with_openai_names(content: tuple[Part, ...], *, id_chars: int) -> tuple[Part, ...]:
     """Return *content* with calls and results as OpenAI accepts them: any id, but not a longer one."""
+    return tuple(_with_openai_name(part, id_chars) for part in content)
 
-    def shorten(call_id: str) -> str:
-        is_short = len(call_id) <= id_chars
-        return call_id if is_short else acceptable_name(call_id, max_chars=id_chars)
 
-    parts: list[Part] = []
-    for part in content:
-        match part:
-            case ToolCallPart(id=call_id):
-                name = acceptable_name(part.name, max_chars=_OPENAI_NAME_CHARS)
-                parts.append(replace(part, id=shorten(call_id), name=name))
-            case ToolResultPart(call_id=call_id):
-                parts.append(replace(part, call_id=shorten(call_id)))
-            case _:
-                parts.append(part)
-    return tuple(parts)
+def _with_openai_name(part: Part, id_chars: int) -> Part:
+    match part:
+        case ToolCallPart():
+            name = acceptable_name(part.name, max_chars=_OPENAI_NAME_CHARS)
+            call_id = _shorten(part.id, id_chars)
+            is_same = (call_id, name) == (part.id, part.name)
+            return part if is_same else replace(part, id=call_id, name=name)
+        case ToolResultPart():
+            call_id = _shorten(part.call_id, id_chars)
+            return part if call_id == part.call_id else replace(part, call_id=call_id)
+        case _:
+            return part
+
+
+def _shorten(call_id: str, id_chars: int) -> str:
+    return call_id if len(call_id) <= id_chars else acceptable_name(call_id, max_chars=id_chars)
