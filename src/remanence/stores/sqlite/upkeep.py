@@ -92,9 +92,9 @@ def _require_room(connection: Connection) -> None:
     """
     if not connection.filename:  # a database in memory
         return
-    file, log = Path(connection.filename), Path(connection.filename_wal)
-    needed = 2 * (file.stat().st_size + log.stat().st_size)
-    free = shutil.disk_usage(file.parent).free
+    files = Path(connection.filename), Path(connection.filename_wal)
+    needed = 2 * sum(file.stat().st_size for file in files if file.exists())  # some remove the log
+    free = shutil.disk_usage(files[0].parent).free
     if free < needed:
         raise StoreUnavailable(
             f"the text was erased, but its bytes remain until the file is rewritten: that needs "
