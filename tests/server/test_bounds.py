@@ -89,6 +89,7 @@ async def test_an_image_or_a_link_of_another_site_gets_no_more_than_the_dashboar
     response = await client.http.get(path, headers=headers)
 
     assert response.status_code == status
+    assert (status == 403) == ("nothing but the dashboard" in response.text)
 
 
 @pytest.mark.parametrize(

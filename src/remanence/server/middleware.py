@@ -62,9 +62,10 @@ class KnownOrigins:
         if own or origin in self._origins or (origin is None and not _is_foreign(scope, headers)):
             await self._app(scope, receive, send)
         else:
-            who = "other sites" if origin is None else f"{origin!r:.80}"
             detail = (
-                f"pages of {who} may not use this server: allow the origin with "
+                "links and images of other sites get nothing but the dashboard at /"
+                if origin is None
+                else f"pages of {origin!r:.80} may not use this server: allow the origin with "
                 "--allowed-origin, or with allowed_origins of create_app"
             )
             await problem(403, "foreign_origin", detail)(scope, receive, send)
