@@ -410,6 +410,16 @@ async def test_a_user_whose_name_has_marks_is_still_the_user() -> None:
     assert fact.summary.startswith("I live")
 
 
+@pytest.mark.parametrize(("user", "name"), [("bo#1234", "bo-1234"), ("bo-1234", "bo#1234")])
+async def test_another_name_that_is_shown_as_the_user_is_not_the_user(user: str, name: str) -> None:
+    said = request("I live in Oslo with my two dogs.")
+    (message,) = said.messages
+    named = dataclasses.replace(said, user=user, messages=(message.replace(name=name),))
+    (fact,) = await ExtractiveFacts().extract(named)
+
+    assert "speaker:bo-1234" in fact.tags
+
+
 async def test_every_word_of_an_embedded_fact_was_said() -> None:
     texts = (
         "My name is Ana and I live in Lisbon. I prefer window seats, and I'm allergic to peanuts.",

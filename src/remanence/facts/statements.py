@@ -37,7 +37,6 @@ from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Message
-from remanence.wire.parts import label
 
 _MAX_CHARACTERS = 300
 """Length of a sentence that is a statement, and of a statement that is quoted with what it quotes."""
@@ -124,8 +123,12 @@ def summarize(text: str, source: Message) -> str:
 
 
 def is_user(source: Message, user: str) -> bool:
-    """Return whether the speaker of a message of the role `user` is the user of that id."""
-    return source.speaker.casefold() in {"user", label(user).casefold()}
+    """Return whether the speaker of a message of the role `user` is the user of that id.
+
+    The name is compared as it was sent: `bo#1234` and `bo-1234` are shown alike.
+    """
+    name = (source.name or "").strip().casefold()
+    return source.speaker.casefold() == "user" or name == user.casefold()
 
 
 def _may_state(line: Line) -> bool:
