@@ -130,19 +130,21 @@ class LocalEngine:
                 f"work on conversation {ref.id!r}, such as a hook, would wait for its own end: call "
                 "flush() or end() after it, or in another task"
             )
-        if everything:
-            self._everything.add(ref)
         if not self._workers:
             async with self._locks.setdefault(ref, asyncio.Lock()):
-                await self._run_here(ref)
+                await self._run_here(ref, everything=everything)
             return
+        if everything:
+            self._everything.add(ref)
         await self._wait(self._waiting, ref)
         while ref in self._leased:
             await asyncio.sleep(LEASE_POLL_SECONDS)
             await self._wait(self._waiting, ref)
 
-    async def _run_here(self, ref: ConversationRef) -> None:
+    async def _run_here(self, ref: ConversationRef, *, everything: bool) -> None:
         """Run all due steps in the caller's task, once no other owner holds the lease."""
+        if everything:
+            self._everything.add(ref)
         try:
             while (step := await self._step(ref)).outcome is not Outcome.IDLE:
                 if self._closed:

@@ -210,6 +210,26 @@ class EngineContract:
 
             assert (await chat.state()).unobserved_tokens == 0
 
+    @pytest.mark.parametrize("workers", [0, 2])
+    async def test_a_cancelled_call_leaves_everything_to_the_one_that_asked_for_it(
+        self, open_runtime: OpenRuntime, workers: int
+    ) -> None:
+        gate = asyncio.Event()
+        observer = ScriptedObserver(gate=gate)
+        async with open_runtime(observer, workers=workers) as runtime:
+            chat = chat_of(runtime)
+            await chat.append(*turns(12))
+            due = asyncio.create_task(runtime.engine.settle(chat.ref))
+            await observer.called.wait()
+            everything = asyncio.create_task(runtime.engine.settle(chat.ref, everything=True))
+            await asyncio.sleep(0)  # it waits for the other call, or for the workers
+            due.cancel()
+            await asyncio.wait({due})
+            gate.set()
+            await everything
+
+            assert (await chat.state()).unobserved_tokens == 0
+
     async def test_progress_returns_after_a_step(self, open_runtime: OpenRuntime) -> None:
         async with open_runtime(workers=0) as runtime:
             chat = chat_of(runtime)
