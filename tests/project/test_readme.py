@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from remanence.blocking import Memory as BlockingMemory
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 BLOCK = re.compile(
@@ -46,6 +48,9 @@ def test_the_examples_of_a_page_run(
             result = eval(code, names)
             if inspect.iscoroutine(result):
                 runner.run(result)
+    for value in names.values():
+        if isinstance(value, BlockingMemory):  # open as long as the process of a web app
+            value.close()
 
 
 @pytest.mark.skipif(not README.exists(), reason="there is no README.md yet")
