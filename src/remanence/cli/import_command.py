@@ -210,14 +210,15 @@ async def _observe_all(settings: Settings, imported: Imported) -> None:
     )
     async with Memory.open(settings=working, all_users=True) as memory:
         started = memory.clock.now()
-        due = [state async for state in _due(memory, started)]
-        tokens = sum(state.unobserved_tokens for state in due)
+        tokens = unread = 0
+        async for state in _due(memory, started):
+            tokens, unread = tokens + state.unobserved_tokens, unread + _unread(state)
         slots = asyncio.Semaphore(workers)
-        with output.progress("Observing", sum(map(_unread, due))) as bar:
+        with output.progress("Observing", unread) as bar:
             observation = _Observation(memory, started, tokens, imported, bar)
             with _first_error():
                 async with asyncio.TaskGroup() as group:
-                    for state in due:
+                    async for state in _due(memory, started):
                         await slots.acquire()
                         task = group.create_task(observation.observe(state))
                         task.add_done_callback(lambda _: slots.release())
