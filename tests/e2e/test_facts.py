@@ -857,6 +857,21 @@ async def test_a_forgotten_fact_is_shown_no_more_at_once() -> None:
     assert "bees" not in after.to_text()
 
 
+@pytest.mark.facts_renewed
+async def test_a_corrected_fact_is_shown_no_more_at_once() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        fact = await memory.facts.save("Ana lives in Lisbon", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Hello."), Message.assistant("Hi."))
+        before = await chat.context()
+        await memory.facts.save("Ana lives in Porto", user="ana", replaces=fact.id)
+        after = await chat.context()
+
+    assert "Lisbon" in before.to_text()
+    assert "Lisbon" not in after.to_text()
+    assert "Porto" in after.to_text()
+
+
 async def test_shown_facts_have_the_day_of_the_user() -> None:
     clock = FixedClock(datetime(2026, 3, 2, 20, 0, tzinfo=UTC))
     async with Memory.open(IN_MEMORY, clock=clock) as memory:

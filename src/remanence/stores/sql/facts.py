@@ -131,6 +131,8 @@ def by_rank(
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
     saved = _save(connection, changes)
+    if saved and changes.replaced:  # a context must not show a value that has just been corrected
+        _unpin(connection, _key(connection, saved[0].owner))
     new = [fact for fact in changes.facts if fact in saved] if saved else []
     if new:
         owner, at = new[0].owner, new[0].created_at
@@ -372,6 +374,11 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin)
     return True
 
 
+def _unpin(connection: Connection, owner_key: int | None) -> None:
+    """Have all contexts of an owner choose their facts anew."""
+    connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
+
+
 def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
     """Return the facts pinned for a conversation's contexts."""
     row = connection.execute(
@@ -444,7 +451,7 @@ def _erase(connection: Connection, owner_key: int | None, keys: Sequence[int]) -
     for key in keys:
         connection.execute("DELETE FROM facts WHERE key = ?", (key,))
     if keys:
-        connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
+        _unpin(connection, owner_key)
         connection.execute(
             f"UPDATE states SET erasures = erasures + 1 WHERE conversation IN ({_OWNERS_CONVERSATIONS})",  # noqa: S608 - a constant
             (owner_key,),

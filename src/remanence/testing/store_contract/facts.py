@@ -330,3 +330,17 @@ class FactContract(Handles):
 
         snapshots = [await store.snapshot(ref, tail_tokens=9) for ref in (REF, theirs_ref)]
         assert [s.facts if s else None for s in snapshots] == [None, pin]
+
+    async def test_replacing_a_fact_unpins_it_and_a_new_one_does_not(self, store: Store) -> None:
+        state = await tape(store, 1)
+        pin = FactsPin(marker="m", text="lives in Rome", at=at(1))
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        await store.pin_facts(state, ANA, pin)
+
+        shown = []
+        for changes in (new(fact("f2", "keeps bees")), new(fact("f3", "lives in Oslo"), f1="f3")):
+            await store.save_facts(changes)
+            snapshot = await store.snapshot(REF, tail_tokens=9)
+            shown.append(snapshot and snapshot.facts)
+
+        assert shown == [pin, None]
