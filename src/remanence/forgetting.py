@@ -264,10 +264,12 @@ async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Seque
 async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[ConversationRef]:
     """Yield the conversations of a user."""
     after: ConversationRef | None = None
-    while page := await runtime.store.conversations(tenant=owner.tenant, after=after, limit=PAGE):
+    tenant, user = owner
+    while page := await runtime.store.conversations(
+        tenant=tenant, user=user, after=after, limit=PAGE
+    ):
         for state in page:
-            if state.user == owner.user:
-                yield state.ref
+            yield state.ref
         after = page[-1].ref
 
 

@@ -262,17 +262,25 @@ class Memory:
         return Conversation(self._runtime, ConversationRef(tenant, id), user, timezone)
 
     async def conversations(
-        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+        self,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        after: ConversationRef | None = None,
+        limit: int = 100,
     ) -> tuple[MemoryState, ...]:
         """Return the states of up to *limit* conversations, in order of (tenant, id).
 
-        For the next page, pass the last (tenant, id) as *after*.
+        A *user* is one of the *tenant*, by default of `default`; without either, those of all
+        tenants are listed. For the next page, pass the last (tenant, id) as *after*.
         """
         self._runtime.check_open()
         require_count(limit=limit)
-        require_text(tenant=tenant, optional=True)
+        require_text(tenant=tenant, user=user, optional=True)
         require_one_of(ConversationRef, after=after, optional=True)
-        return await self._store.conversations(tenant=tenant, after=after, limit=limit)
+        if user is not None and tenant is None:
+            tenant = DEFAULT_TENANT
+        return await self._store.conversations(tenant=tenant, user=user, after=after, limit=limit)
 
     async def recall(
         self,

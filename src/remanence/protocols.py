@@ -287,7 +287,12 @@ class Tape(Protocol):
         """Return messages with a seq above *after*, in order; at least one if there is any."""
 
     async def conversations(
-        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+        self,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        after: ConversationRef | None = None,
+        limit: int = 100,
     ) -> tuple[MemoryState, ...]:
         """Return states in order of (tenant, id), for paging."""
 

@@ -979,6 +979,23 @@ def test_inspect_lists_a_page_with_unbroken_ids_and_says_how_to_go_on(
     assert rest["more"] is False
 
 
+def test_inspect_lists_the_conversations_of_one_user_of_the_default_tenant(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url) as memory:
+        for name, tenant in (("ana", "default"), ("bob", "default"), ("ana", "other")):
+            memory.conversation(f"{name} at {tenant}", user=name, tenant=tenant).append(
+                Message.user("Hello.")
+            )
+
+    listed = parsed(cli("inspect", "--db", url, "--user", "ana", "--json"))
+    nobody = cli("inspect", "--db", url, "--user", "carl")
+
+    assert [state["conversation"] for state in listed["conversations"]] == ["ana at default"]
+    assert "holds no conversation of user 'carl'" in nobody.stdout
+
+
 def test_inspect_shows_the_notes_of_a_conversation(cli: Cli, database: str) -> None:
     document = parsed(cli("inspect", "trip", "--db", database, "--json"))
     shown = cli("inspect", "trip", "--db", database)

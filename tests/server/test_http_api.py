@@ -104,6 +104,18 @@ async def test_a_conversation_is_not_found_before_its_first_message(client: Clie
     assert (after.status_code, after.json()["last_seq"]) == (200, 1)
 
 
+async def test_the_conversations_of_one_user_are_listed_in_pages(
+    client: Client, memory: Memory
+) -> None:
+    for id_, owner in (("a", "ana"), ("b", "bob"), ("c", "ana")):
+        await memory.conversation(id_, user=owner).append(Message.user("Hi."))
+    first = (await client.get("/v1/conversations?user=ana&limit=1")).json()
+    rest = (await client.get(f"/v1/conversations?user=ana&after={first['after']}")).json()
+
+    assert [each["id"] for each in first["conversations"] + rest["conversations"]] == ["a", "c"]
+    assert rest["after"] is None
+
+
 @pytest.mark.parametrize(
     "name", ["C1/17.2", "a/messages", "/", " ", "a%2Fb", "100%", "what?#me", "Zoë", "x" * 3_000]
 )

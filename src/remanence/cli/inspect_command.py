@@ -29,6 +29,9 @@ async def run(
     tenant: Annotated[
         str | None, typer.Option(help="The tenant; for a single conversation 'default' by default.")
     ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="List this user's conversations of the tenant.")
+    ] = None,
     segment: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Show this segment, what it lost, and its messages."),
@@ -52,9 +55,11 @@ async def run(
         raise typer.BadParameter("--segment, --version and --flush need a CONVERSATION")
     if version is not None and (segment is not None or flush):
         raise typer.BadParameter("--version shows the past: leave out --segment and --flush")
+    if conversation is not None and user is not None:
+        raise typer.BadParameter("--user lists conversations: leave out CONVERSATION")
     settings = load(url=db).settings
     if conversation is None:
-        await _list(settings, tenant=tenant, after=after, limit=limit, as_json=as_json)
+        await _list(settings, tenant, user, after=after, limit=limit, as_json=as_json)
         return
     access: Access = "work" if flush and segment is None else "read"
     async with open_conversation(
@@ -67,11 +72,17 @@ async def run(
 
 
 async def _list(
-    settings: Settings, *, tenant: str | None, after: str | None, limit: int, as_json: bool
+    settings: Settings,
+    tenant: str | None,
+    user: str | None,
+    *,
+    after: str | None,
+    limit: int,
+    as_json: bool,
 ) -> None:
     start = ConversationRef(tenant or DEFAULT_TENANT, after) if after is not None else None
     async with open_existing(settings) as memory:
-        found = await memory.conversations(tenant=tenant, after=start, limit=limit + 1)
+        found = await memory.conversations(tenant=tenant, user=user, after=start, limit=limit + 1)
     states, more = found[:limit], len(found) > limit
     if as_json:
         output.write_json({"conversations": [*map(documents.state, states)], "more": more})
@@ -93,10 +104,14 @@ async def _list(
         )
     else:
         whose = "" if tenant is None else f" of tenant {tenant!r}"
+        whose += "" if user is None else f" of user {user!r}"
         output.line(f"{mask_password(settings.url)} holds no conversation{whose}")
     if more:
         last = states[-1].ref
-        output.warn(f"there are more: continue with --tenant {last.tenant!r} --after {last.id!r}")
+        rest = "" if user is None else f"--user {user!r} "
+        output.warn(
+            f"there are more: continue with --tenant {last.tenant!r} {rest}--after {last.id!r}"
+        )
 
 
 async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json: bool) -> None:

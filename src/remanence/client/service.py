@@ -128,10 +128,15 @@ class AsyncClient:
         return AsyncConversation(self._transport, id, tenant=tenant, user=user)
 
     async def conversations(
-        self, *, tenant: str | None = None, after: str | None = None, limit: int = 100
+        self,
+        *,
+        tenant: str | None = None,
+        user: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
     ) -> ConversationsDocument:
-        """Return a page of a tenant's conversations; pass its `after` for the next one."""
-        query = {"tenant": tenant, "after": after, "limit": limit}
+        """Return a page of a tenant's or a user's conversations; pass its `after` for the next one."""
+        query = {"tenant": tenant, "user": user, "after": after, "limit": limit}
         return await self._transport.call(ConversationsDocument, "GET", "/v1/conversations", query)
 
     async def recall(

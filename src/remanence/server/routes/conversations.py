@@ -39,12 +39,13 @@ AfterSegment = Annotated[int, Query(ge=0, description="Only segments after this 
 async def list_conversations(
     memory: OpenMemory,
     tenant: Tenant,
+    user: Annotated[str | None, Query(min_length=1, description="Only this user's.")] = None,
     after: Annotated[str | None, Query(description="Only conversations after this id.")] = None,
     limit: Limit = 100,
 ) -> ConversationsDocument:
-    """Return the conversations of a tenant."""
+    """Return the conversations of a tenant, or of one of its users."""
     start = None if after is None else ConversationRef(tenant, after)
-    states = await memory.conversations(tenant=tenant, after=start, limit=limit)
+    states = await memory.conversations(tenant=tenant, user=user, after=start, limit=limit)
     more = states[-1].ref.id if len(states) == limit else None
     return ConversationsDocument.model_validate({"conversations": states, "after": more})
 

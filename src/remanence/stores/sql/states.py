@@ -46,6 +46,7 @@ def page(
     connection: Connection,
     *,
     tenant: str | None = None,
+    user: str | None = None,
     after: ConversationRef | None = None,
     limit: int = 100,
 ) -> tuple[MemoryState, ...]:
@@ -54,7 +55,11 @@ def page(
     if tenant is not None:
         start = ConversationRef(tenant, start.id if start.tenant == tenant else "")
         where = "WHERE tenant = ? AND id > ? "
-    rows = connection.execute(_SELECT + where + "ORDER BY tenant, id LIMIT ?", (*start, limit))
+    values: tuple[str, ...] = start
+    if user is not None:
+        where += 'AND "user" = ? '
+        values = (*start, user)
+    rows = connection.execute(_SELECT + where + "ORDER BY tenant, id LIMIT ?", (*values, limit))
     return tuple(state_from_row(row) for row in rows)
 
 

@@ -188,6 +188,19 @@ class HandleContract(Handles):
         assert [state.ref.id for state in rest] == ["b"]
         assert await store.conversations(tenant="t3") == ()
 
+    async def test_conversations_of_one_user_are_listed_alone(self, store: Store) -> None:
+        for tenant, id_, owner in (("t1", "a", "ana"), ("t2", "a", "ana"), ("t2", "b", "bob")):
+            await store.append(ConversationRef(tenant, id_), [user("x")], user=owner)
+        await store.append(ConversationRef("t2", "c"), [user("x")], user="ana")
+
+        listed = await store.conversations(tenant="t2", user="ana")
+        rest = await store.conversations(
+            tenant="t2", user="ana", after=ConversationRef("t2", "a"), limit=1
+        )
+
+        assert [state.ref.id for state in listed] == ["a", "c"]
+        assert [state.ref.id for state in rest] == ["c"]
+
     async def test_a_listed_state_is_that_of_its_conversation(self, store: Store) -> None:
         state = await tape(store, 3)
 
