@@ -18,6 +18,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8765
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8765/readyz')"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8765/healthz')"]
 ENTRYPOINT ["remanence"]
 CMD ["serve", "--host", "0.0.0.0", "--allowed-host", "localhost", "--keys"]

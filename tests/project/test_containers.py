@@ -70,6 +70,6 @@ def test_the_image_runs_as_a_user_without_rights_and_its_health_is_probed_where_
     None
 ):
     assert re.search(r"^USER remanence$", DOCKERFILE, re.MULTILINE)
-    assert "http://127.0.0.1:8765/readyz" in DOCKERFILE
+    assert "http://127.0.0.1:8765/healthz" in DOCKERFILE
     assert '"127.0.0.1:8765:8765"' in COMPOSE
     assert '"--health-port", "8765"' in COMPOSE
