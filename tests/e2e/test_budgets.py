@@ -13,7 +13,7 @@ from remanence.conversation import Conversation
 from remanence.errors import InvalidPolicy
 from remanence.protocols import ModelRequest
 from remanence.testing import FixedClock
-from remanence.testing.models import AT, ScriptedModel
+from remanence.testing.models import ScriptedModel
 
 IN_MEMORY = "sqlite:///:memory:"
 POLICY = Policy(observe_tokens=10, keep_last=0, note_ratio=0.9)
@@ -55,7 +55,7 @@ async def test_beyond_a_hard_budget_notes_are_extractive_and_the_model_is_not_as
 
 @pytest.mark.req("X-19")
 async def test_beyond_a_hard_budget_messages_may_stay_raw_until_the_next_day() -> None:
-    model, clock = model_of(), FixedClock(AT)
+    model, clock = model_of(), FixedClock()
     settings = Settings(
         url=IN_MEMORY, budgets=(Budget(scope="day", hard_tokens=1),), over_budget="raw"
     )
@@ -78,7 +78,7 @@ async def test_beyond_a_hard_budget_messages_may_stay_raw_until_the_next_day() -
     assert skipped.failures == 0
     assert skipped.observe_failure is not None
     assert (skipped.observe_failure.reason, skipped.observe_failure.skips) == ("over_budget", 1)
-    assert skipped.observe_failure.next_attempt_at.isoformat() == "2026-01-02T00:00:00+00:00"
+    assert skipped.observe_failure.next_attempt_at.isoformat() == "2026-03-03T00:00:00+00:00"
     assert [entry.kind for entry in log] == ["skipped"]
     assert {p.level for p in problems if "left out" in p.what} == {"info"}
     assert len(model.requests) > asked

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 import pytest
 
@@ -85,6 +86,17 @@ async def test_the_calls_of_a_function_are_counted_with_estimated_tokens() -> No
 
     assert sum(total.output_tokens for total in totals) > 0
     assert {total.cost_usd for total in totals} == {None}
+
+
+async def test_calls_are_dated_by_the_clock_of_the_memory() -> None:
+    model, clock = ScriptedModel(otherwise=NOTE), FixedClock()
+    async with Memory.open(IN_MEMORY, policy=POLICY, model=model, clock=clock) as memory:
+        await told(memory.conversation("trip"))
+        today = await memory.usage(since=clock.now())
+        later = await memory.usage(since=clock.now() + timedelta(seconds=1))
+
+    assert sum(total.calls for total in today) == len(model.requests) > 0
+    assert later == ()
 
 
 async def test_a_deleted_conversation_leaves_its_cost_with_its_user() -> None:

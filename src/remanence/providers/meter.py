@@ -55,7 +55,7 @@ class Call:
 
 
 class MeteredModel(Wrapper[RequestT, AnswerT]):
-    """Records the usage of each call, including failed and abandoned ones.
+    """Records the usage of each call, including failed and abandoned ones, dated by the clock.
 
     The tokens of such a call come from its error, or from what its stream reported before the end.
     """
@@ -80,7 +80,8 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
                     if not isinstance(piece, str):
                         answered = True
                         end_call(span, piece.usage)
-                        await self._record(request, piece.usage)
+                        usage = replace(piece.usage, at=self._clock.now())
+                        await self._record(request, usage)
                     yield piece
         except BaseException as error:
             if not answered:

@@ -14,7 +14,7 @@ ModelScript: TypeAlias = (
 )
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time in the `Usage` of every call of a scripted model."""
+"""The time in the `Usage` of every answer; the ledger has that of the memory's clock."""
 
 
 class ScriptedModel:
