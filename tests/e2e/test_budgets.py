@@ -80,7 +80,7 @@ async def test_beyond_a_hard_budget_messages_may_stay_raw_until_the_next_day() -
     assert (skipped.observe_failure.reason, skipped.observe_failure.skips) == ("over_budget", 1)
     assert skipped.observe_failure.next_attempt_at.isoformat() == "2026-03-03T00:00:00+00:00"
     assert [entry.kind for entry in log] == ["skipped"]
-    assert {p.level for p in problems if "left out" in p.what} == {"info"}
+    assert {p.level for p in problems if "step was skipped once" in p.what} == {"info"}
     assert len(model.requests) > asked
     assert after.observed_seq > 0
 

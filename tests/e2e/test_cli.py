@@ -201,7 +201,7 @@ def test_inspect_says_why_a_conversation_left_no_facts(cli: Cli, tmp_path: Path)
 
     shown = cli("inspect", "trip", "--db", url)
 
-    assert "facts failed 1 time: connection: nobody answers" in shown.stdout
+    assert "the facts step failed 1 time: connection: nobody answers" in shown.stdout
 
 
 def test_inspect_shows_a_conversation_as_it_was_at_a_version(cli: Cli, database: str) -> None:
@@ -274,7 +274,15 @@ def test_doctor_finds_nothing_wrong_with_a_sound_database(cli: Cli, database: st
 
     assert shown.returncode == 0
     assert "is consistent" in shown.stdout
+    assert "past retention" in shown.stdout
     assert parsed(cli("doctor", "--db", database, "--json"))["problems"] == []
+
+
+def test_a_value_that_is_not_a_choice_is_named_with_the_choices(cli: Cli) -> None:
+    run = cli("config", "show", "--preset", "nope")
+
+    assert run.returncode == 2
+    assert "Invalid value for '--preset': 'nope' is not one of 'default', " in run.stderr
 
 
 @pytest.fixture

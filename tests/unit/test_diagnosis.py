@@ -78,7 +78,7 @@ def test_a_failed_or_skipped_step_is_described_by_its_own_effect(
     failed = {f"{step}_failure": failure(step=step, skips=skips)}
     found = problem(replace(STATE, **failed))  # type: ignore[arg-type]  # fields by name
 
-    assert found.what.startswith(f"{step} ")
+    assert found.what.startswith(f"the {step} step ")
     assert found.remedy.startswith(f"{effect} meanwhile; the next ")
 
 

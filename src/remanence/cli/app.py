@@ -61,6 +61,13 @@ class CommandGroup(TyperGroup):
         key = f"{self.name} {name}".strip()
         return name, _load(key) if key in COMMANDS else command, rest
 
+    def invoke(self, ctx: Any) -> Any:  # as above
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # of pydantic in typer
+            raise
+
 
 def _load(name: str) -> Any:  # typer brings its own click
     shared = next((module for module, names in _SHARED.items() if name in names), None)

@@ -161,10 +161,10 @@ def _print_tables(tables: Sequence[_Table]) -> None:
             "table": lambda each: each.table,
             "rows#": lambda each: f"{each.rows:,}",
             "KB#": lambda each: f"{each.bytes // 1024:,}",
-            "not kept#": lambda each: f"{each.prunable:,}",
+            "past retention#": lambda each: f"{each.prunable:,}",
         },
     )
-    output.line("(The process that does the background work deletes rows past their retention.)")
+    output.line("(The process that does the background work deletes the rows past retention.)")
 
 
 def _with_database(problem: Problem, db: str | None) -> Problem:

@@ -181,10 +181,10 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
         )
     failures = (state.observe_failure, state.reflect_failure, state.facts_failure)
     for failure in filter(None, failures):
-        left_out = f"was left out {quantity(failure.left_out, 'time')}"
-        happened = left_out if failure.left_out else f"failed {quantity(failure.failures, 'time')}"
+        skipped = f"was skipped {quantity(failure.left_out, 'time')}"
+        happened = skipped if failure.left_out else f"failed {quantity(failure.failures, 'time')}"
         output.line(
-            f"{failure.step} {happened}: {failure.reason}: "
+            f"the {failure.step} step {happened}: {failure.reason}: "
             f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
             style="yellow",
         )

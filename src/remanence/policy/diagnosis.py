@@ -157,7 +157,7 @@ def _failing(
         return Problem(
             conversation=state.ref,
             level="info",
-            what=f"{failure.step} was left out {_times(failure.left_out)}: {cause}",
+            what=f"the {failure.step} step was skipped {_times(failure.left_out)}: {cause}",
             remedy=f"{meanwhile}; the next look is {next_at}",
         )
     latched = is_latched(policy, state, failure)
@@ -173,7 +173,7 @@ def _failing(
     return Problem(
         conversation=state.ref,
         level="error" if latched else "warning",
-        what=f"{failure.step} failed {_times(failure.failures)}: {cause}",
+        what=f"the {failure.step} step failed {_times(failure.failures)}: {cause}",
         remedy=f"{meanwhile}; the next try is {next_try}: {remedy}",
     )
 
