@@ -59,6 +59,14 @@ def bad_character(text: str) -> str | None:
     return None
 
 
+def require_words(**values: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a string, or that is blank."""
+    require_text(optional=False, **values)
+    for name, value in values.items():
+        if not str(value).strip():
+            raise _impossible(name, value, "use a text with words")
+
+
 def require_path(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that cannot name a file."""
     for name, value in values.items():

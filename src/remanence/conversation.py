@@ -19,6 +19,7 @@ from remanence.arguments import (
     require_text,
     require_texts,
     require_unicode,
+    require_words,
 )
 from remanence.catalog import chain_links
 from remanence.context.context import Context
@@ -405,10 +406,10 @@ class Conversation:
         Raises:
             ConversationNotFound: this user has no such conversation.
             InvalidPolicy: a filter has an impossible value.
-            InvalidArgument: another argument has a wrong type.
+            InvalidArgument: the query is blank, or another argument has a wrong type.
         """
         self._runtime.check_open()
-        require_text(query=query)
+        require_words(query=query)
         require_text(conversation=conversation, optional=True)
         require_count(limit=limit)
         require_count(max_tokens=max_tokens, optional=True)

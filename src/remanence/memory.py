@@ -29,6 +29,7 @@ from remanence.arguments import (
     require_one_of,
     require_path,
     require_text,
+    require_words,
 )
 from remanence.background import Background, finish, is_inside, start_beside
 from remanence.clock import Clock, SystemClock
@@ -313,10 +314,10 @@ class Memory:
         Raises:
             InvalidPolicy: a filter has an impossible value.
             InvalidMessage: the tenant or the user is not a name.
-            InvalidArgument: another argument has a wrong type.
+            InvalidArgument: the query is blank, or another argument has a wrong type.
         """
         owner = self._runtime.owner(user, tenant)
-        require_text(query=query)
+        require_words(query=query)
         require_count(limit=limit)
         require_count(max_tokens=max_tokens, optional=True)
         only = RecallFilter(since=since, until=until, kind=kind)

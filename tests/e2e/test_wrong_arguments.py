@@ -91,6 +91,8 @@ WRONG: dict[str, tuple[Call, str]] = {
     "nan": (lambda m, c: c.messages(limit=math.nan), "limit=nan"),
     "after": (lambda m, c: c.messages(after=None), "after=None"),
     "query": (lambda m, c: c.recall(None), "query=None is impossible: use a str"),
+    "blank query": (lambda m, c: c.recall(" "), "query=' ' is impossible: use a text with words"),
+    "blank query of a user": (lambda m, c: m.recall("", user="ana"), "query='' is impossible"),
     "recalled": (lambda m, c: c.recall("x", limit="3"), "limit='3'"),
     "most tokens": (lambda m, c: c.recall("x", max_tokens=-1), "max_tokens=-1"),
     "system": (lambda m, c: c.context(system=5), "system=5 is impossible"),
