@@ -234,7 +234,8 @@ class ContextReader:
         """Return the facts of a context, pinned so that the prompt prefix keeps its bytes.
 
         Facts of other conversations are chosen again when the first reflection has changed, facts of
-        this one when any reflection has, and both when the prompt cache is cold.
+        this one when any reflection has, and both when the prompt cache is cold or the store has
+        removed the pin, as after an erasure or a correction.
         """
         pin, lifetime = snapshot.facts, self.runtime.policy.cache_lifetime_seconds
         if pin is not None and is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
