@@ -96,7 +96,7 @@ crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour);
 load: $(STAMP) ## Let 200 clients talk to a service for a minute, and kill and end it under load
 	@$(PYTEST) -s -m "not live" tests/crash/test_service_load.py $(PYTEST_ARGS)
 
-clients: $(STAMP) ## Let real clients talk through the proxy for TURNS turns each, those that variables name (docs/howto/proxy.md)
+clients: $(STAMP) ## Let real clients talk through the proxy for TURNS turns each, those that variables name (docs/howto/proxy-clients.md)
 	@REMANENCE_CLIENT_TURNS=$(TURNS) $(PYTEST) -s tests/server/test_client_packages.py tests/server/test_real_clients.py tests/server/test_frameworks.py $(PYTEST_ARGS)
 
 chaos: $(STAMP) ## Crash server and workers at random over SEEDS seeds on each store, some ten seconds each
