@@ -1,6 +1,8 @@
 """A database file that is removed or replaced while it is open is noticed by every call."""
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,26 @@ async def test_calls_on_a_moved_file_are_refused_until_it_is_back(
     assert TOLD in unready.detail
     assert str(path) not in unready.detail
     assert texts == ["before", "after"]
+
+
+async def test_calls_are_refused_when_another_library_removes_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("a")
+        (message,) = await chat.append(Message.user("before"))
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("SELECT count(*) FROM messages").fetchone()
+
+        forgotten = chat.forget(str(message.id))
+        for call in (chat.append(Message.user("unsafe")), chat.messages(), forgotten):
+            with pytest.raises(StoreUnavailable, match=f"write-ahead log .*{TOLD}"):
+                await call
+        (problem,) = await memory.check()
+
+    assert TOLD in problem.what
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        texts = [message.text for message in await memory.conversation("a").messages()]
+    assert texts == ["before"]
 
 
 async def test_a_read_only_memory_goes_on_with_what_it_opened(tmp_path: Path) -> None:

@@ -52,16 +52,6 @@ def lower_bytes(path: Path) -> bytes:
     return path.read_bytes().lower()
 
 
-async def test_a_file_whose_log_was_removed_is_scrubbed(store: Store, path: Path) -> None:
-    await store.append(REF, [user("Quetzalcoatl")], user=None)
-    path.with_name(f"{path.name}-wal").unlink()
-    await store.delete(REF)
-
-    await store.scrub()
-
-    assert b"quetzalcoatl" not in lower_bytes(path)
-
-
 async def test_a_growing_tape_is_indexed_while_nobody_waits(store: Store, path: Path) -> None:
     await store.append(REF, [user(f"umbrella {number}") for number in range(1_000)], user=None)
 

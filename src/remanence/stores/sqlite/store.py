@@ -50,14 +50,22 @@ class SQLiteStore(SQLStore):
         self._clock = clock
         self._upkeep = Upkeep()
         is_written = not (database.in_memory or database.read_only)
+        identity = FileIdentity(database.path)
+
+        def open_writer() -> fts.Connection:
+            connection = database.open_writer(clock)
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # creates the log
+            identity.note_log(connection.filename_wal)
+            return connection
+
         self._new_worker = partial(
             Worker,
             path=database.path,
-            require_file=FileIdentity(database.path).require if is_written else lambda: None,
+            require_file=identity.require if is_written else lambda: None,
         )
         self._writer = self._new_worker(
             "writer",
-            connect=lambda: database.open_writer(clock),
+            connect=open_writer,
             writes=True,
             idle=self._upkeep.step,
         )
