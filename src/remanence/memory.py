@@ -335,7 +335,7 @@ class Memory:
         """Return tokens and cost of model calls, by purpose and model.
 
         Args:
-            tenant: only calls of this tenant; with *conversation*, `default` by default.
+            tenant: only calls of this tenant; `default` by default with *conversation* or *user*.
             conversation: only calls for this id; a deleted conversation's calls no longer name it.
             user: only calls for conversations of this user.
             since: only calls from this time on.
@@ -343,6 +343,8 @@ class Memory:
         self._runtime.check_open()
         require_moment(since=since)
         require_text(tenant=tenant, conversation=conversation, user=user, optional=True)
+        if user is not None:
+            tenant = tenant or DEFAULT_TENANT
         if conversation is None:
             return await self._runtime.ledger.usage(tenant=tenant, user=user, since=since)
         ref = ConversationRef(tenant or DEFAULT_TENANT, conversation)

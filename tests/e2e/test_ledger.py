@@ -45,6 +45,18 @@ async def test_a_call_and_its_repair_are_in_the_totals_of_conversation_and_user(
     assert {request.user for request in model.requests} == {"ana"}
 
 
+async def test_a_user_without_a_tenant_is_one_of_the_default_tenant() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        for tenant in ("default", "acme"):
+            chat = memory.conversation("trip", user="ana", tenant=tenant)
+            await chat.append(FLIGHT)
+            await chat.record_call(usage())
+        (of_user,) = await memory.usage(user="ana")
+        (of_all,) = await memory.usage()
+
+    assert (of_user.calls, of_all.calls) == (1, 2)
+
+
 @pytest.mark.req("X-19")
 async def test_a_failed_call_is_counted_too() -> None:
     model = ScriptedModel([ModelError("overloaded", "busy")])

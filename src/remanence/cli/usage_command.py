@@ -30,7 +30,8 @@ async def run(
     ] = None,
     db: Database = None,
     tenant: Annotated[
-        str | None, typer.Option(help="The tenant; for a conversation 'default' by default.")
+        str | None,
+        typer.Option(help="The tenant; for a conversation or a user 'default' by default."),
     ] = None,
     user: Annotated[str | None, typer.Option(help="The calls for this user.")] = None,
     since: Annotated[
