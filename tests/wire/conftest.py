@@ -63,6 +63,12 @@ def anthropic_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
     return Wire(provider="anthropic", stream=request.param, server=server)
 
 
+@pytest.fixture(params=[False, True], ids=["openai", "openai-stream"])
+def openai_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    """The ways of the provider whose form other servers use too."""
+    return Wire(provider="openai", stream=request.param, server=server)
+
+
 @pytest.fixture
 def refusing_port() -> Iterator[int]:
     """A port that refuses connections, and that no other test can listen on meanwhile."""

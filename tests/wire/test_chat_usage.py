@@ -183,6 +183,21 @@ async def test_an_answer_with_an_unreadable_usage_is_an_answer(
     assert reply.usage.output_tokens > 0
 
 
+@pytest.mark.parametrize(
+    ("cost", "is_taken"), [(0.5, True), (0, True), ("0.5", False), (-1, False)]
+)
+async def test_the_cost_that_a_compatible_server_reports_is_the_cost_of_the_call(
+    openai_wire: Wire, cost: object, is_taken: bool
+) -> None:
+    counts = {"prompt_tokens": 1_000, "completion_tokens": 100}
+    openai_wire.server.script(answer_with(openai_wire, {**counts, "cost": cost}))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, openai_wire), openai_wire, QUESTION)
+
+    assert (reply.usage.cost_usd == cost) == is_taken
+    assert reply.usage.cost_usd is not None
+
+
 async def test_a_stream_with_an_empty_usage_is_an_answer(stream_wire: Wire) -> None:
     stream_wire.server.script(answer_with(stream_wire, {}))
     async with conversing() as conversation:

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
+from remanence.arguments import MAX_COUNT
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
@@ -252,12 +253,16 @@ def _content(text: str, calls: Sequence[_Call], more: JsonObject) -> tuple[Part,
 
 def _tokens(usage: CompletionUsage | None) -> Tokens | None:
     details = getattr(usage, "prompt_tokens_details", None)
-    return read_tokens(
+    tokens = read_tokens(
         input_tokens=getattr(usage, "prompt_tokens", None),
         output_tokens=getattr(usage, "completion_tokens", None),
         cache_read_tokens=getattr(details, "cached_tokens", None) or 0,
         cache_write_tokens=getattr(details, "cache_write_tokens", None) or 0,
     )
+    cost = getattr(usage, "cost", None)  # in US dollars, from OpenRouter, LiteLLM and others
+    if tokens is None or not (isinstance(cost, int | float) and 0 <= cost <= MAX_COUNT):
+        return tokens
+    return replace(tokens, cost_usd=float(cost))
 
 
 open_adapter: Final = OpenAI
