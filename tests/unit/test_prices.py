@@ -62,10 +62,12 @@ def test_a_model_named_without_its_provider_has_the_same_price(
 
 
 def test_the_price_goes_by_the_name_wherever_the_call_is_sent() -> None:
-    listed = parse_spec("openai:gpt-5-mini@http://gateway:4000/v1").name
+    address = "openai:gpt-5-mini@http://gateway:4000/v1"
+    listed = parse_spec(address).name
     own = parse_spec("openai:my-model@http://127.0.0.1:8000/v1").name
 
     assert price(replace(CALL, model=listed)) == price(replace(CALL, model="openai:gpt-5-mini"))
+    assert price(replace(CALL, model=address)) == price(replace(CALL, model=listed))
     assert price(replace(CALL, model=own)) is None
 
 

@@ -1,5 +1,6 @@
 """Prices of model calls from the installed price list, which is never fetched."""
 
+import re
 from datetime import datetime
 
 import genai_prices
@@ -16,11 +17,13 @@ _TOKENS = 1_000
 def price(usage: Usage) -> float | None:
     """Return the price of a call of `provider:model`, or of `model`, in US dollars.
 
-    None if the model is not listed, or the call was not answered.
+    A base URL after the name, as in `provider:model@url`, is ignored. None if the model is not
+    listed, or the call was not answered.
     """
-    provider, separator, name = usage.model.partition(":")
+    model, *_ = re.split(r"@(?=https?://)", usage.model, maxsplit=1)
+    provider, separator, name = model.partition(":")
     if not separator:
-        provider, name = "", usage.model
+        provider, name = "", model
     elif not provider:
         return None
     if not (name and (usage.input_tokens or usage.output_tokens)):
