@@ -112,6 +112,10 @@ WRONG: dict[str, tuple[Call, str]] = {
         "purpose='talk'.*chat",
     ),
     "tokens of a call": (lambda m, c: c.record_call(usage(input_tokens=-5)), "input_tokens=-5"),
+    "cached tokens of a call": (
+        lambda m, c: c.record_call(usage(input_tokens=100, cache_read_tokens=1_000)),
+        "input_tokens=100 .* 1200 tokens",
+    ),
     "cost of a call": (lambda m, c: c.record_call(usage(cost_usd=math.nan)), "cost_usd=nan"),
     "time of a call": (lambda m, c: c.record_call(usage(at=NAIVE)), "usage.at=.*time zone"),
     "model of a call": (lambda m, c: c.record_call(usage(model="a\0")), "usage.model has a NUL"),

@@ -198,6 +198,17 @@ async def test_the_cost_that_a_compatible_server_reports_is_the_cost_of_the_call
     assert reply.usage.cost_usd is not None
 
 
+async def test_cached_tokens_beyond_the_reported_prompt_count_as_input(openai_wire: Wire) -> None:
+    counts = {"prompt_tokens": 100, "completion_tokens": 10}
+    counted = {**counts, "prompt_tokens_details": {"cached_tokens": 400}}
+    openai_wire.server.script(answer_with(openai_wire, counted))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, openai_wire), openai_wire, QUESTION)
+
+    assert (reply.usage.input_tokens, reply.usage.cache_read_tokens) == (400, 400)
+    assert reply.usage.cost_usd
+
+
 async def test_a_stream_with_an_empty_usage_is_an_answer(stream_wire: Wire) -> None:
     stream_wire.server.script(answer_with(stream_wire, {}))
     async with conversing() as conversation:

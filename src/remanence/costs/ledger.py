@@ -18,7 +18,7 @@ from remanence.arguments import (
 )
 from remanence.background import Background, wait_for_end
 from remanence.costs import with_list_price
-from remanence.errors import StoreUnavailable
+from remanence.errors import InvalidArgument, StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 from remanence.types.usage import Purpose
@@ -149,6 +149,12 @@ def require_usage(usage: Usage) -> None:
     require_choices(get_args(Purpose), **{"usage.purpose": [usage.purpose]})
     counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     require_count(**_fields(usage, *counts))
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    if usage.input_tokens < cached:
+        raise InvalidArgument(
+            f"usage.input_tokens={usage.input_tokens} is less than the {cached} tokens read from and "
+            "written to the cache, which it includes: add them, as for numbers of Anthropic"
+        )
     require_amount(**_fields(usage, "cost_usd"), optional=True)
     require_amount(**_fields(usage, "duration_seconds"))
     require_one_of(datetime, **_fields(usage, "at"))

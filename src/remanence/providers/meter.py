@@ -40,7 +40,9 @@ class Call:
     started: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
     def usage(self, outcome: str, tokens: Tokens, *, estimated: bool = False) -> Usage:
-        """Return the usage of the call if it ends now."""
+        """Return the usage of the call if it ends now; its input is at least its cached tokens."""
+        cached = tokens.cache_read_tokens + tokens.cache_write_tokens
+        tokens = replace(tokens, input_tokens=max(tokens.input_tokens, cached))
         return Usage(
             conversation=self.request.conversation,
             user=self.request.user,
