@@ -40,7 +40,12 @@ from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen
 from remanence.events import deliver, follow
 from remanence.files import expand_home
 from remanence.forgetting import forget_user
-from remanence.policy.diagnosis import diagnose, diagnose_budget, diagnose_pause
+from remanence.policy.diagnosis import (
+    diagnose,
+    diagnose_blind_budget,
+    diagnose_budget,
+    diagnose_pause,
+)
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
@@ -403,6 +408,8 @@ class Memory:
                     for problem in diagnose_budget(state.ref, budget):
                         yield problem
             after = page[-1].ref
+        for blind, models in (await self._runtime.budgets.blind()).items():
+            yield diagnose_blind_budget(blind, models)
         for pause in pauses:
             yield diagnose_pause(pause)
         indexer = self._runtime.indexer

@@ -103,6 +103,20 @@ async def test_a_soft_budget_warns_once_and_goes_on(caplog: pytest.LogCaptureFix
     assert [p.level for p in problems if "soft limit" in p.what] == ["warning"]
 
 
+async def test_a_budget_in_dollars_alone_that_misses_unpriced_calls_is_a_problem() -> None:
+    budgets = [Budget(scope="user", hard_usd=0.01), Budget(scope="day", hard_usd=1, hard_tokens=10)]
+    async with Memory.open(IN_MEMORY, policy=POLICY, model=model_of(), budgets=budgets) as memory:
+        before = await memory.check()
+        await turn(memory.conversation("trip", user="ana"), 1)
+        problems = await memory.check()
+
+    assert before == ()
+    (blind,) = (problem for problem in problems if "price is unknown" in problem.what)
+    assert blind.level == "warning"
+    assert "the user budget of 0.01 USD does not count calls of scripted-model" in blind.what
+    assert "hard_tokens" in blind.remedy
+
+
 async def test_a_users_budget_is_shared_by_their_conversations_and_no_others() -> None:
     budget = Budget(scope="user", hard_tokens=1)
     async with Memory.open(IN_MEMORY, policy=POLICY, model=model_of(), budgets=[budget]) as memory:

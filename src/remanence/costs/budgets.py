@@ -62,6 +62,22 @@ class Budgets:
                 await self._report(state, ref, user)
         return next((state for state in states if state.level == "hard"), None)
 
+    async def blind(self) -> dict[Budget, list[str]]:
+        """Return the budgets in dollars alone that miss calls of models without a price."""
+        found = {}
+        for budget in self._budgets:
+            if budget.hard_usd is None or budget.hard_tokens is not None:
+                continue
+            totals = await self._ledger.usage(since=budget.since(self._clock.now()))
+            models = {
+                total.model
+                for total in totals
+                if total.purpose != "chat" and total.unpriced_calls > total.failed_calls
+            }
+            if models:
+                found[budget] = sorted(models)
+        return found
+
     def renewal(self, budget: Budget) -> datetime | None:
         """Return the time at which a budget starts over; None if it never does."""
         since = budget.since(self._clock.now())

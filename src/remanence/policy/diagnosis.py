@@ -1,7 +1,7 @@
 """Diagnosis of overdue, failing or stuck work of a conversation, with remedies."""
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,6 +10,7 @@ from remanence.policy.policy import Policy
 from remanence.policy.schedule import calls_no_model, is_latched, observation_due
 from remanence.types import (
     EFFECTS,
+    Budget,
     BudgetState,
     ConversationRef,
     Failure,
@@ -133,6 +134,17 @@ def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Proble
         what=f"the {state.budget.scope} budget is at its {state.level} limit: "
         f"{state.spent_usd:.4f} USD, {state.spent_tokens:,} tokens",
         remedy="raise the budget, use a cheaper model, or look at 'remanence usage'",
+    )
+
+
+def diagnose_blind_budget(budget: Budget, models: Sequence[str]) -> Problem:
+    """Return a problem for a budget in dollars that calls of *models* without a price do not reach."""
+    return Problem(
+        conversation=None,
+        level="warning",
+        what=f"the {budget.scope} budget of {budget.hard_usd:g} USD does not count calls of "
+        f"{', '.join(models)}, whose price is unknown",
+        remedy="set hard_tokens, which counts them",
     )
 
 
