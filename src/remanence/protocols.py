@@ -521,7 +521,11 @@ class VectorIndex(Protocol):
         """
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
-        """Store the vectors of a task, one per item, skipping items deleted meanwhile."""
+        """Store the vectors of a task, one per item, skipping items deleted meanwhile.
+
+        Raises:
+            ObservationRejected: their length is not that of the vectors stored for this model.
+        """
 
     async def nearest(
         self,

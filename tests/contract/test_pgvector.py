@@ -137,13 +137,14 @@ def test_both_ways_find_the_same_in_the_same_order_up_to_ties(fresh: str) -> Non
         given_vectors = [data.draw(one) for _ in items]
         query = data.draw(one)
         only = RecallFilter(kind=data.draw(st.sampled_from([None, "note", "message"])))
-        task = VectorTask(model=MODEL, subject="segment", cursor=1, items=items)
+        model = f"{MODEL}/{dimensions}"
+        task = VectorTask(model=model, subject="segment", cursor=1, items=items)
         runner.run(store.save_vectors(task, given_vectors))
 
         reference = runner.run(
-            read_method(vectors.nearest)(store, REF, MODEL, query, limit=99, only=only)
+            read_method(vectors.nearest)(store, REF, model, query, limit=99, only=only)
         )
-        hits = runner.run(store.nearest(REF, MODEL, query, limit=limit, only=only))
+        hits = runner.run(store.nearest(REF, model, query, limit=limit, only=only))
 
         scores = {(hit.kind, hit.text): hit.score for hit in reference}
         assert [hit.score for hit in hits] == pytest.approx(

@@ -228,6 +228,29 @@ async def test_the_log_and_check_say_why_the_vectors_of_an_embedder_are_refused(
     assert any(told in text and "return one vector for each text" in text for text in warned)
 
 
+async def test_check_says_that_an_embedder_changed_its_dimensions_under_its_name(
+    tmp_path: Path,
+) -> None:
+    dimensions = 2
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * dimensions for _ in texts]
+
+    async with Memory.open(f"sqlite:///{tmp_path}/m.db", embedder=embed) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("puppy"))
+        await chat.flush(everything=True)
+        before = await memory.check()
+        dimensions = 3
+        await chat.append(said("hound"))
+        await chat.flush(everything=True)
+        (problem,) = await memory.check()
+
+    assert before == ()
+    assert "vectors of 3 dimensions, and those stored under its name have 2" in problem.what
+    assert "another name" in problem.what
+
+
 async def test_an_embedder_gets_no_secret_of_a_message_note_fact_or_query() -> None:
     secret = "sk-proj-4f9d2c71ab88e0"
     embedder = Meanings()

@@ -7,7 +7,7 @@ from datetime import datetime
 from math import sqrt
 from typing import LiteralString, NamedTuple, TypeAlias
 
-from remanence.errors import needs_extra
+from remanence.errors import ObservationRejected, needs_extra
 from remanence.protocols import EVERYTHING
 from remanence.stores.rows import NO_LIMIT, Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import facts
@@ -40,6 +40,7 @@ def next_task(connection: Connection, model: str, *, keep: Keep, at: datetime) -
 
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
+    _require_comparable(connection, task, found)
     for item, vector in zip(task.items, found, strict=True):
         if task.subject == "fact":
             connection.execute(
@@ -67,6 +68,25 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
         "ON CONFLICT (model, subject) DO UPDATE SET cursor = excluded.cursor",
         (task.model, task.subject, task.cursor),
     )
+
+
+def _require_comparable(
+    connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]
+) -> None:
+    """Raise `ObservationRejected` unless the vectors are as long as one already stored for the model."""
+    key, table = ("fact", "fact_vectors") if task.subject == "fact" else ("item", "vectors")
+    stored: int | None = connection.execute(
+        f"SELECT length(vector) FROM {table} WHERE model = ? AND {key} = "  # noqa: S608 - constants
+        f"(SELECT min({key}) FROM {table} WHERE model = ?)",  # read from the index, which is small
+        (task.model, task.model),
+    ).get
+    if stored and found and len(found[0]) * _FLOAT_BYTES != stored:
+        raise ObservationRejected(
+            "malformed",
+            f"{task.model} gave vectors of {len(found[0])} dimensions, and those stored under its name "
+            f"have {stored // _FLOAT_BYTES}: give the embedder another name, under which all texts get "
+            "new vectors",
+        )
 
 
 def copy(connection: Connection, source: int, fork: int) -> None:
