@@ -180,8 +180,15 @@ async def test_forgetting_that_qdrant_interrupted_leaves_no_vector_when_it_is_re
         assert await memory.facts.list(user="ana", history=True) == ()
 
 
-async def test_without_qdrant_at_hand_words_alone_find_facts(client: AsyncQdrantClient) -> None:
+async def test_without_qdrant_at_hand_words_alone_find_facts(
+    client: AsyncQdrantClient, caplog: pytest.LogCaptureFixture
+) -> None:
     class Unreachable(QdrantFactVectors):
+        async def put(
+            self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]
+        ) -> None:
+            raise ConnectionError("refused")
+
         async def nearest(
             self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
         ) -> tuple[str, ...]:
@@ -192,5 +199,12 @@ async def test_without_qdrant_at_hand_words_alone_find_facts(client: AsyncQdrant
     ) as memory:
         saved = await memory.facts.save("Ana paints the boat red", user="ana")
         found = await memory.facts.search("boat", user="ana")
+        await memory.conversation("a").flush()
+        (problem,) = await memory.check()
 
     assert found == (saved,)
+    assert problem.what.startswith("Unreachable failed (ConnectionError, ")
+    assert problem.what.endswith(": refused")
+    assert "correct Unreachable" in problem.remedy
+    assert "Unreachable failed (ConnectionError, 1 in a row)" in caplog.text
+    assert "the embedder failed" not in caplog.text

@@ -15,13 +15,14 @@ from remanence.background import (
     wait_for_end,
 )
 from remanence.clock import Clock
-from remanence.errors import ModelError, ObservationRejected
+from remanence.errors import ModelError, ObservationRejected, StoreUnavailable
 from remanence.notes.redact import redact
 from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.providers.fallback import OF_THE_REQUEST
+from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.types import Keep, Owner, Problem, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
@@ -31,6 +32,8 @@ LONG_TEXT = 5_000
 """Characters from which a text is scanned for secrets in a thread."""
 MAX_VALUE = 3.4e38
 """The largest value of a vector; beyond it, a 32-bit float is infinite."""
+EMBEDDER = "the embedder"
+"""Its name in logs and problems."""
 PROBE = "hello"
 """A text that every embedder accepts."""
 
@@ -64,7 +67,7 @@ class VectorIndexer:
         self._waiting = Waiters()
         self._running: asyncio.Task[None] | None = None
         self._closed = False
-        self._failures, self._failure = 0, ""
+        self._part, self._failures, self._failure = EMBEDDER, 0, ""
         self._made: dict[VectorItem, Sequence[float] | None] = {}
 
     def start(self, background: Background) -> None:
@@ -91,9 +94,9 @@ class VectorIndexer:
         return Problem(
             conversation=None,
             level="warning",
-            what=f"the embedder failed {self._failure}",
-            remedy="only words are searched meanwhile, and vectors are made later: correct the "
-            "embedder, or use another",
+            what=f"{self._part} failed {self._failure}",
+            remedy="only words are searched meanwhile, and vectors are made later: correct "
+            f"{self._part}, or use another",
         )
 
     async def close(self) -> None:
@@ -122,6 +125,7 @@ class VectorIndexer:
 
     async def _catch_up(self) -> float | None:
         """Make the missing vectors; after a failure, return the seconds until the next attempt."""
+        self._part = EMBEDDER
         try:
             while (task := await self._next_task()) is not None:
                 with guard_cancellation():
@@ -129,9 +133,12 @@ class VectorIndexer:
                 self._made.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
             self._failures += 1
+            if isinstance(error, StoreUnavailable):
+                self._part = "the database"
             reason, cause = _cause(error)
-            self._failure = f"({reason}, {self._failures} in a row){cause and ': '}{cause}"
-            telemetry.embedding_failed(reason, str(error), self._failures, cause=cause)
+            shown = cause or without_keys(str(error))[:MESSAGE_LENGTH]
+            self._failure = f"({reason}, {self._failures} in a row){shown and ': '}{shown}"
+            telemetry.embedding_failed(self._part, reason, str(error), self._failures, cause=cause)
             return retry_delay(self._policy, self._failures, jitter=0.0).total_seconds()
         self._failures, self._failure = 0, ""
         return None
@@ -151,11 +158,13 @@ class VectorIndexer:
             if item.owner is not None:
                 by_owner[item.owner][item.fact_id] = vector
         for owner, owned in by_owner.items():
+            self._part = type(self._fact_vectors).__name__
             await self._fact_vectors.put(owner, task.model, owned)
             found = [await self._store.fact(owner, fact_id) for fact_id in owned]
             gone = [fact_id for fact_id, fact in zip(owned, found, strict=True) if fact is None]
             if gone:  # they were forgotten meanwhile
                 await self._fact_vectors.forget(owner, gone)
+            self._part = EMBEDDER
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:

@@ -11,7 +11,7 @@ from remanence.background import guard_cancellation
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
-from remanence.recall.indexer import embed
+from remanence.recall.indexer import EMBEDDER, embed
 from remanence.recall.passages import (
     Quote,
     by_passage,
@@ -131,7 +131,8 @@ class Search:
             return rankings
         if self.fact_vectors is None:
             return [*rankings, await self.store.nearest_facts(owner, *meaning, limit=limit)]
-        ids = await self._in_time(self.fact_vectors.nearest(owner, *meaning, limit=limit))
+        nearest = self.fact_vectors.nearest(owner, *meaning, limit=limit)
+        ids = await self._in_time(nearest, type(self.fact_vectors).__name__)
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
         return [*rankings, tuple(fact for fact in facts if fact and fact.valid_to is None)]
 
@@ -139,17 +140,17 @@ class Search:
         """Return the query's vector; None without an embedder or if it fails or times out."""
         if self.embedder is None:
             return None
-        vectors = await self._in_time(embed(self.embedder, [query]))
+        vectors = await self._in_time(embed(self.embedder, [query]), EMBEDDER)
         return None if vectors is None else (self.embedder.name, vectors[0])
 
-    async def _in_time(self, call: Awaitable[_Found]) -> _Found | None:
-        """Return the result of a call; None if it fails or times out, as words still find something."""
+    async def _in_time(self, call: Awaitable[_Found], part: str) -> _Found | None:
+        """Return the result of a call to *part*; None if it fails or times out: words still find something."""
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
                 with guard_cancellation():
                     return await call
         except Exception as error:  # noqa: BLE001 - as above
-            telemetry.embedding_failed(type(error).__name__, str(error), 1)
+            telemetry.embedding_failed(part, type(error).__name__, str(error), 1)
             return None
 
 

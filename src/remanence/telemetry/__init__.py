@@ -116,12 +116,17 @@ def step_failed(
     logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
-def embedding_failed(reason: str, message: str, failures: int, *, cause: str = "") -> None:
-    """Count and log a failed embedder call; *message* and *cause* are as for `step_failed`."""
+def embedding_failed(
+    part: str, reason: str, message: str, failures: int, *, cause: str = ""
+) -> None:
+    """Count and log a failed embedder, or another *part* that the search by meaning needs.
+
+    *message* and *cause* are as for `step_failed`.
+    """
     _failed.add(1, {"step": "embed", "reason": reason})
-    text = "the embedder failed (%s, %d in a row); only words are searched%s"
-    logger.warning(text, reason, failures, f": {cause}" if cause else "")
-    logger.debug("the embedder failed with: %s", message)
+    text = "%s failed (%s, %d in a row); only words are searched%s"
+    logger.warning(text, part, reason, failures, f": {cause}" if cause else "")
+    logger.debug("%s failed with: %s", part, message)
 
 
 def text_not_embedded(embedder: str, reason: str, message: str) -> None:
