@@ -233,7 +233,8 @@ class Conversation:
                 facts go to the volatile block, up to `Policy.recall_tokens`, unless the context
                 shows them anyway.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
-            now: the time in the volatile block, by default the clock's.
+            now: the time in the volatile block, with `Policy.show_clock`. By default the clock's, shown
+                only beside notes or after a pause of an hour.
             model: the model that will be called. Its window bounds the context, if the model is
                 known. A change of model activates ready notes, as there is no prompt cache to lose.
 
@@ -253,6 +254,7 @@ class Conversation:
         require_moment(now=now)
         request = ContextRequest(
             now=now or self.clock.now(),
+            states_time=now is not None,
             system=system,
             identity=identity,
             knowledge=tuple(knowledge),

@@ -34,6 +34,18 @@ def turn(number: int) -> tuple[Message, Message]:
     )
 
 
+async def test_a_time_that_is_passed_is_shown_also_in_a_new_conversation() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("What day is tomorrow?"))
+        told = await chat.context(now=datetime(2026, 12, 24, 20, tzinfo=UTC))
+        plain = await chat.context()
+
+    assert told.volatile == "Current time: 2026-12-24 20:00 UTC."
+    assert plain.volatile == ""
+    assert told.system == plain.system
+
+
 async def test_a_conversation_is_observed_activated_and_reflected_in_the_background() -> None:
     async with Memory.open("sqlite:///:memory:", policy=SMALL, clock=FixedClock()) as memory:
         chat = memory.conversation("a")

@@ -64,10 +64,12 @@ class ContextRequest:
     """The caller's additions to the content of the tape.
 
     Our counts are multiplied by `token_factor` before they are compared with `max_tokens`, which by
-    default comes from the policy.
+    default comes from the policy. With `states_time`, the volatile block shows the time even without
+    notes or a pause.
     """
 
     now: datetime
+    states_time: bool = False
     system: str = ""
     identity: str = ""
     knowledge: tuple[str, ...] = ()
@@ -324,7 +326,7 @@ class Layout(NamedTuple):
             pieces.append(f"The user writes from {label(request.channel)}.")
         if self.policy.show_clock:
             gap = _last_gap(tail)
-            if with_notes or gap:
+            if request.states_time or with_notes or gap:
                 pieces.append(f"Current time: {_local_now(request.now, tail)}.{gap}")
         return "\n\n".join(pieces).strip()
 
