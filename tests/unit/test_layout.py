@@ -125,9 +125,10 @@ def test_blocks_stand_in_the_order_in_which_they_change() -> None:
 
 
 def test_empty_texts_make_no_blocks() -> None:
-    context = built(snapshot(tail=tape("Hello")), knowledge=("", "k"))
+    context = built(snapshot(tail=tape("Hello")), system=" ", knowledge=("", "k", " \n"))
 
     assert shown(context) == [("knowledge", "k")]
+    assert marks(context) == ["knowledge"]
 
 
 @pytest.mark.parametrize(

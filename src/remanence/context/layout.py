@@ -361,7 +361,9 @@ def _base_blocks(request: ContextRequest, count_text: CountTokens) -> list[Syste
 
 def _blocks(count_text: CountTokens, *texts: tuple[BlockKind, str]) -> list[SystemBlock]:
     return [
-        SystemBlock(kind=kind, text=text, tokens=count_text(text)) for kind, text in texts if text
+        SystemBlock(kind=kind, text=text, tokens=count_text(text))
+        for kind, text in texts
+        if text.strip()  # providers refuse a blank block
     ]
 
 
