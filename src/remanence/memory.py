@@ -336,6 +336,7 @@ class Memory:
         conversation: str | None = None,
         user: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Return tokens and cost of model calls, by purpose and model.
 
@@ -344,16 +345,21 @@ class Memory:
             conversation: only calls for this id; a deleted conversation's calls no longer name it.
             user: only calls for conversations of this user.
             since: only calls from this time on.
+            until: only calls from before this time.
         """
         self._runtime.check_open()
-        require_moment(since=since)
+        require_moment(since=since, until=until)
         require_text(tenant=tenant, conversation=conversation, user=user, optional=True)
         if user is not None:
             tenant = tenant or DEFAULT_TENANT
         if conversation is None:
-            return await self._runtime.ledger.usage(tenant=tenant, user=user, since=since)
+            return await self._runtime.ledger.usage(
+                tenant=tenant, user=user, since=since, until=until
+            )
         ref = ConversationRef(tenant or DEFAULT_TENANT, conversation)
-        return await self._runtime.ledger.usage(conversation=ref, user=user, since=since)
+        return await self._runtime.ledger.usage(
+            conversation=ref, user=user, since=since, until=until
+        )
 
     @property
     def calibration(self) -> Mapping[str, float]:

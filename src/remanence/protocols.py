@@ -561,8 +561,12 @@ class UsageLog(Protocol):
         conversation: ConversationRef | None = None,
         user: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """Return totals of the matching calls by purpose and model, sorted by these names."""
+        """Return totals of the matching calls by purpose and model, sorted by these names.
+
+        A call at *since* matches, and one at *until* does not.
+        """
 
 
 class EventLog(Protocol):

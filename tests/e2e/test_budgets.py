@@ -154,6 +154,8 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     usage = json.loads(cli("usage", "trip", "--json").stdout)["usage"]
     table = cli("usage", "--user", "ana", "--since", "2020-01-01").stdout
     later = cli("usage", "--since", "2999-01-01T00:00:00+02:00").stdout
+    earlier = cli("usage", "--until", "2020-01").stdout
+    bounded = cli("usage", "--since", "2020-01", "--until", "2999-01").stdout
     refused = cli("usage", "--since", "yesterday").stderr
 
     assert shown["budgets"]["value"] == [{"scope": "conversation", "hard_tokens": 5_000}]
@@ -163,6 +165,8 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert usage[0]["purpose"] == "observe"
     assert "USD in all" in table
     assert "no model calls to show" in later
+    assert "no model calls to show" in earlier
+    assert "USD in all" in bounded
     assert "'yesterday' is not a time: write ISO 8601" in " ".join(refused.split())
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout

@@ -1,5 +1,6 @@
 """`remanence usage`: model calls with tokens and cost."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
@@ -15,10 +16,13 @@ from remanence.runtime import DEFAULT_TENANT
 from remanence.stores import mask_password
 from remanence.types import UsageTotal
 
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
 
 def _time(value: str) -> datetime:
+    first_day = f"{value}-01" if _MONTH.fullmatch(value) else value
     try:
-        return instant(value, "the value")
+        return instant(first_day, "the value")
     except InvalidMessage as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -39,7 +43,13 @@ async def run(
         typer.Option(
             parser=_time,
             metavar="TIME",
-            help="Only calls since this day or time, in UTC if it has no zone.",
+            help="Only calls since this month, day or time, in UTC if it has no zone.",
+        ),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(
+            parser=_time, metavar="TIME", help="Only calls before this month, day or time."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -57,6 +67,7 @@ async def run(
             conversation=conversation,
             user=user,
             since=since,
+            until=until,
         )
     if as_json:
         output.write_json({"usage": totals})

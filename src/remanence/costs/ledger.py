@@ -64,13 +64,14 @@ class Ledger:
         conversation: ConversationRef | None = None,
         user: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Like `Store.usage`, including queued calls if the store writes them in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MAX_WAIT_SECONDS):
                 await self.settle()
         return await self._store.usage(
-            tenant=tenant, conversation=conversation, user=user, since=since
+            tenant=tenant, conversation=conversation, user=user, since=since, until=until
         )
 
     async def close(self, *, timeout_seconds: float) -> None:

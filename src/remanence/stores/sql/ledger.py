@@ -47,6 +47,7 @@ def totals(
     conversation: ConversationRef | None = None,
     user: str | None = None,
     since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[UsageTotal, ...]:
     where: LiteralString = "WHERE true "
     values: list[str] = []
@@ -62,6 +63,9 @@ def totals(
     if since is not None:
         where += "AND at >= ? "
         values.append(encode_instant(since))
+    if until is not None:
+        where += "AND at < ? "
+        values.append(encode_instant(until))
     rows = connection.execute(
         _SUMS + where + "GROUP BY purpose, model ORDER BY purpose, model", values
     )

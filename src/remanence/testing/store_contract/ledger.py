@@ -67,12 +67,14 @@ class LedgerContract(Handles):
 
         assert [total.calls for total in await store.usage(user="ana")] == [1]
 
-    async def test_since_leaves_out_what_was_before(self, store: Store) -> None:
+    async def test_since_and_until_leave_out_what_was_before_and_after(self, store: Store) -> None:
         await tape(store, 1)
         await store.record_usage([usage(at=at(minutes)) for minutes in (0, 10, 20)])
 
         assert [t.calls for t in await store.usage(since=at(10))] == [2]
         assert await store.usage(since=at(20) + timedelta(microseconds=1)) == ()
+        assert [t.calls for t in await store.usage(until=at(20))] == [2]
+        assert await store.usage(until=at(0)) == ()
 
     async def test_a_deleted_conversations_calls_stay_without_it(self, store: Store) -> None:
         await tape(store, 1)
