@@ -37,6 +37,12 @@ def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
     check_draft(DRAFT, notes, seqs=SEQS, tokens=150, limit_tokens=900, source_text=source)
 
 
+def test_the_error_of_a_truncated_answer_counts_its_notes_as_such() -> None:
+    draft = replace(DRAFT, complete=False)
+    with pytest.raises(ObservationRejected, match="whole lines make 0 tokens of notes: raise"):
+        check_draft(draft, "", seqs=SEQS, tokens=0, limit_tokens=300, source_text=PROSE)
+
+
 @pytest.mark.parametrize(("first", "last"), [(99, 100), (0, 3), (30, 31), (8, 7)])
 def test_a_note_must_name_messages_of_its_source(first: int, last: int) -> None:
     draft = replace(DRAFT, notes=(Note(text="tea", first_seq=first, last_seq=last),))

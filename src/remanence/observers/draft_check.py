@@ -22,8 +22,8 @@ def check_draft(
     if not draft.complete:
         raise ObservationRejected(
             "cut_off",
-            f"the answer of {draft.made_by} was cut off after {tokens:,} tokens: raise its output "
-            "limit or lower observe_max_tokens",
+            f"the answer of {draft.made_by} was cut off, and its whole lines make {tokens:,} tokens of "
+            "notes: raise its output limit or lower observe_max_tokens",
         )
     if not text.strip():
         if draft.nothing:
