@@ -1,7 +1,10 @@
+import json
+
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.stores.terms import index_terms, query_terms
+from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.types import TextPart, ToolCallPart, ToolResultPart
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,21 @@ def test_the_terms_of_a_text_as_a_query_are_among_those_of_the_index(text: str) 
             assert any(word.startswith(term[:-1]) for word in indexed)
         else:
             assert term in indexed
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (json.dumps({"city": "München 東京 🍕"}), '{"city": "München 東京 🍕"}'),
+        (json.dumps(["C:\\u00fc", "\x1b\x85", '"']), json.dumps(["C:\\u00fc", "\x1b\x85", '"'])),
+        (r'["\ud83c"]', '["\ufffd"]'),
+        (r"\u00fc is an escape", r"\u00fc is an escape"),
+    ],
+)
+def test_escaped_letters_of_json_in_tool_calls_and_results_are_searchable(
+    raw: str, text: str
+) -> None:
+    call = ToolCallPart(id="t", name="look", arguments=raw)
+    result = ToolResultPart(call_id="t", content=(TextPart(text=raw),))
+
+    assert searchable_text([call, result]) == f"look {text}\n{text}"

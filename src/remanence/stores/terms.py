@@ -20,6 +20,7 @@ _MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0d
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
+_ESCAPES = re.compile(r"(?<!\\)(?:\\u(?!00[0-9])[0-9a-fA-F]{4})+")
 _MAX_TERMS = 64  # per query; otherwise a pasted page would read the whole index
 
 
@@ -57,11 +58,25 @@ def searchable_text(content: Sequence[Part]) -> str:
     """Return the searchable text of a message: its text, tool calls and tool results."""
     texts = []
     for part in content:
-        if isinstance(part, TextPart | ToolResultPart):
+        if isinstance(part, TextPart):
             texts.append(part.text)
+        elif isinstance(part, ToolResultPart):
+            texts.append(_unescape(part.text))
         elif isinstance(part, ToolCallPart):
-            texts.append(f"{part.name} {part.arguments}")
+            texts.append(f"{part.name} {_unescape(part.arguments)}")
     return "\n".join(filter(None, texts))
+
+
+def _unescape(text: str) -> str:
+    """Return a JSON text with its escaped letters as letters, and any other text as it is."""
+    if not text.lstrip().startswith(("{", "[", '"')):
+        return text
+    return _ESCAPES.sub(_decode, text)
+
+
+def _decode(escapes: re.Match[str]) -> str:
+    units = escapes.group().encode().decode("unicode_escape")
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _terms(word: str) -> list[str]:
