@@ -8,6 +8,8 @@ in queries. The tokenizer must treat letters, digits and marks as parts of a wor
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
 
 from remanence.types import Part, TextPart, ToolCallPart, ToolResultPart
 
@@ -15,10 +17,7 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f"
     r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Marks that `re` does not count as word characters: Hebrew, Arabic, South Asian vowel signs.
-_MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _ESCAPES = re.compile(r"(?<!\\)(?:\\u(?!00[0-9])[0-9a-fA-F]{4})+")
 _MAX_TERMS = 64  # per query; otherwise a pasted page would read the whole index
@@ -36,7 +35,7 @@ def index_words(text: str) -> list[str]:
 
     For an index without a tokenizer of its own; `fold` treats query terms the same way.
     """
-    return _WORD.findall(fold(index_terms(text)))
+    return _word().findall(fold(index_terms(text)))
 
 
 def fold(text: str) -> str:
@@ -49,7 +48,7 @@ def fold(text: str) -> str:
 
 def query_terms(query: str) -> tuple[str, ...]:
     """Return the distinct words and pairs of a query; a single unspaced character gets a `*`."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", query))
+    words = _word().findall(unicodedata.normalize("NFKC", query))
     terms = (term for word in words for term in _terms(word))
     return tuple(dict.fromkeys(terms))[:_MAX_TERMS]
 
@@ -65,6 +64,19 @@ def searchable_text(content: Sequence[Part]) -> str:
         elif isinstance(part, ToolCallPart):
             texts.append(f"{part.name} {_unescape(part.arguments)}")
     return "\n".join(filter(None, texts))
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    r"""Return the pattern of words; combining marks, which `\w` excludes, are part of them."""
+    runs = groupby(
+        map(chr, range(0x300, 0x1F000)),
+        key=lambda character: unicodedata.category(character) in {"Mn", "Mc"},
+    )
+    marks = [[*run] for is_mark, run in runs if is_mark]
+    ranges = "".join(f"{run[0]}-{run[-1]}" for run in marks)
+    letter = rf"[^\W_{_UNSPACED}]"
+    return re.compile(rf"[{_UNSPACED}]+|{letter}(?:{letter}|[{ranges}])*")
 
 
 def _unescape(text: str) -> str:

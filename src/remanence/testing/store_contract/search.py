@@ -27,6 +27,9 @@ TEXTS = [
     "พรุ่งนี้ฉันจะไปเชียงใหม่",
     "غادرت الرحلة مطار القاهرة",
     "Nothing to see here, move along.",
+    "Ọ̀rẹ́ mi ni Adé.",
+    "ދިވެހި ބަސް",
+    "བོད་སྐད།",
 ]
 
 
@@ -55,6 +58,9 @@ class SearchContract(Handles):
             ("उड़ान", 7),
             ("เชียงใหม่", 8),
             ("القاهرة", 9),
+            ("ọ̀rẹ́", 11),
+            ("ދިވެހި", 12),
+            ("བོད་སྐད", 13),
         ],
     )
     async def test_a_word_of_any_script_is_found(self, store: Store, query: str, seq: int) -> None:
