@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -94,3 +95,18 @@ async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_th
     assert b"xylophon" not in content
     assert b"xaverius" not in content
     assert b"zither" in content
+
+
+async def test_words_of_an_index_from_before_folding_are_found_as_written(
+    store: Store, path: Path
+) -> None:
+    await store.append(REF, [user("Ёлка стоит.")], user=None)
+    await store.search(REF, "indexes the message", limit=1)
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("DELETE FROM text_index WHERE rowid > 0")
+        connection.execute("INSERT INTO text_index (rowid, scope, terms) VALUES (1, 'c1', 'Ёлка')")
+
+    (hit,) = await store.search(REF, "ёлка", limit=1)
+
+    assert hit.score > 0
+    assert await store.search(REF, "елка", limit=1) == ()

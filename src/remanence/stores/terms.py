@@ -18,24 +18,21 @@ _UNSPACED = (
     r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")  # and variation selectors, as of emoji
 _ESCAPES = re.compile(r"(?<!\\)(?:\\u(?!00[0-9])[0-9a-fA-F]{4})+")
 _MAX_TERMS = 64  # per query; otherwise a pasted page would read the whole index
 
 
 def index_terms(text: str) -> str:
-    """Return the text with unspaced runs cut into pairs, plus each run's last character."""
+    """Return the folded text with unspaced runs cut into pairs, plus each run's last character."""
     if text.isascii():
-        return text
-    return _RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text))
+        return text.lower()
+    return fold(_RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text)))
 
 
 def index_words(text: str) -> list[str]:
-    """Return the lower-case words and pairs of a text, without accents.
-
-    For an index without a tokenizer of its own; `fold` treats query terms the same way.
-    """
-    return _word().findall(fold(index_terms(text)))
+    """Return the folded words and pairs of a text, for an index without a tokenizer of its own."""
+    return _word().findall(index_terms(text))
 
 
 def fold(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
+from itertools import islice
 from typing import LiteralString
 
 import apsw
@@ -9,7 +10,7 @@ import apsw
 from remanence.stores.rows import Row, decode_content
 from remanence.stores.sql import search
 from remanence.stores.sql.connection import WordIndex
-from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.stores.terms import fold, index_terms, query_terms, searchable_text
 from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MERGED_PAGES = 16
@@ -60,7 +61,7 @@ class Connection(apsw.Connection):
     ) -> Sequence[int]:
         rows = self.execute(
             f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",  # noqa: S608 - a literal
-            (_in_scopes(scopes, _quote(term)), *between),
+            (_in_scopes(scopes, _expression([term])), *between),
         )
         keys: list[int] = [rowid for (rowid,) in rows]
         return keys
@@ -71,14 +72,24 @@ class Connection(apsw.Connection):
         rows = self.execute(
             f"SELECT rowid, word_counts({index}, ?) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
             "AND +rowid IN (SELECT value FROM json_each(?))",
-            (len(scopes), _in_scopes(scopes, _expression(terms)), f"[{','.join(map(str, keys))}]"),
+            (
+                f"{len(scopes)} {' '.join(str(len(_forms(term))) for term in terms)}",
+                _in_scopes(scopes, _expression(terms)),
+                f"[{','.join(map(str, keys))}]",
+            ),
         )
         return [(rowid, *map(int, counts.split())) for rowid, counts in rows]
 
 
 def _expression(terms: Sequence[str]) -> str:
     """Return a query for any of the terms in FTS5 syntax."""
-    return " OR ".join(map(_quote, terms))
+    return " OR ".join(_quote(form) for term in terms for form in _forms(term))
+
+
+def _forms(term: str) -> Sequence[str]:
+    """Return a term folded, and as written if an index from before folding may have it so."""
+    folded = fold(term)
+    return (folded,) if folded == term.lower() else (folded, term)
 
 
 def _quote(term: str) -> str:
@@ -97,12 +108,17 @@ def merge_some(connection: Connection) -> bool:
 def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
     """Return the number of words of a match, then the count of each query word, space-separated.
 
-    The only argument is the number of scopes, which precede the words in the query.
+    The only argument has the number of scopes, which precede the words in the query, and of the
+    forms of each word, which precede the next word.
     """
-    (scopes,) = values
-    assert isinstance(scopes, int)
-    phrases = range(scopes, api.phrase_count)
-    counts = [len(api.phrase_column_offsets(phrase, 1)) for phrase in phrases]
+    (sizes,) = values
+    assert isinstance(sizes, str)
+    scopes, *forms = map(int, sizes.split())
+    phrases = iter(range(scopes, api.phrase_count))
+    counts = [
+        max(len(api.phrase_column_offsets(phrase, 1)) for phrase in islice(phrases, size))
+        for size in forms
+    ]
     return " ".join(map(str, [api.column_size(1), *counts]))
 
 

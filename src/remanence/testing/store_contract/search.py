@@ -30,6 +30,9 @@ TEXTS = [
     "Ọ̀rẹ́ mi ni Adé.",
     "ދިވެހި ބަސް",
     "བོད་སྐད།",
+    "Ёлка стоит у двери.",
+    "Ο γιατρός στην Αθήνα.",
+    "Tôi sống ở Đà Nẵng.",
 ]
 
 
@@ -61,6 +64,11 @@ class SearchContract(Handles):
             ("ọ̀rẹ́", 11),
             ("ދިވެހި", 12),
             ("བོད་སྐད", 13),
+            ("елка", 14),
+            ("ёлка", 14),
+            ("γιατρος", 15),
+            ("ΑΘΉΝΑ", 15),
+            ("nang", 16),
         ],
     )
     async def test_a_word_of_any_script_is_found(self, store: Store, query: str, seq: int) -> None:
