@@ -20,7 +20,7 @@ _UNSPACED = (
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")  # and variation selectors, as of emoji
 _ESCAPES = re.compile(r"(?<!\\)(?:\\u(?!00[0-9])[0-9a-fA-F]{4})+")
-_MAX_TERMS = 64  # per query; otherwise a pasted page would read the whole index
+_END_TERMS = 64  # per end of a query; otherwise a pasted page would read the whole index
 
 
 def index_terms(text: str) -> str:
@@ -44,10 +44,13 @@ def fold(text: str) -> str:
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """Return the distinct words and pairs of a query; a single unspaced character gets a `*`."""
+    """Return the distinct words and pairs of a query; a single unspaced character gets a `*`.
+
+    A long query loses its middle, as the question is at either end of a pasted text.
+    """
     words = _word().findall(unicodedata.normalize("NFKC", query))
-    terms = (term for word in words for term in _terms(word))
-    return tuple(dict.fromkeys(terms))[:_MAX_TERMS]
+    terms = tuple(dict.fromkeys(term for word in words for term in _terms(word)))
+    return terms if len(terms) <= 2 * _END_TERMS else terms[:_END_TERMS] + terms[-_END_TERMS:]
 
 
 def searchable_text(content: Sequence[Part]) -> str:
