@@ -394,7 +394,7 @@ class Conversation:
         Args:
             query: words to search for; with an embedder it also matches by meaning.
             limit: the maximum number of hits.
-            max_tokens: the maximum tokens of all snippets together.
+            max_tokens: the maximum tokens of all snippets together; the best is shortened to fit.
             since: only messages, notes and facts from this time on.
             until: only messages, notes and facts from before this time.
             kind: only notes, messages or facts.
@@ -424,7 +424,7 @@ class Conversation:
         hits = await self._runtime.recall_search.search(
             ref, owner, query, limit=limit, only=only, source=conversation, shown=shown
         )
-        return within(hits, max_tokens, self._runtime.count_text)
+        return within(hits, query, max_tokens, self._runtime.count_text)
 
     async def source(
         self,

@@ -311,7 +311,7 @@ class Memory:
             user: whose conversations and facts.
             tenant: the tenant of the user.
             limit: the maximum number of hits.
-            max_tokens: the maximum tokens of all snippets together.
+            max_tokens: the maximum tokens of all snippets together; the best is shortened to fit.
             since: only messages, notes and facts from this time on.
             until: only messages, notes and facts from before this time.
             kind: only notes, messages or facts.
@@ -327,7 +327,7 @@ class Memory:
         require_count(max_tokens=max_tokens, optional=True)
         only = RecallFilter(since=since, until=until, kind=kind)
         hits = await self._runtime.recall_search.search(owner, owner, query, limit=limit, only=only)
-        return within(hits, max_tokens, self._runtime.count_text)
+        return within(hits, query, max_tokens, self._runtime.count_text)
 
     async def usage(
         self,

@@ -58,5 +58,16 @@ def test_a_budget_passes_over_what_does_not_fit() -> None:
         replace(hit(name), snippet=name * size) for name, size in (("a", 3), ("b", 9), ("c", 2))
     ]
 
-    assert names(within(hits, 5, len)) == "ac"
-    assert names(within(hits, None, len)) == "abc"
+    assert names(within(hits, "a", 5, len)) == "ac"
+    assert names(within(hits, "a", None, len)) == "abc"
+
+
+def test_the_best_hit_is_shortened_to_its_budget_around_the_words_of_the_query() -> None:
+    text = f"{'lorem ' * 30}the harbour is closed {'ipsum ' * 30}"
+    best, other = replace(hit("a"), snippet=text), replace(hit("b"), snippet=text)
+
+    (shortened,) = within([best, other], "harbour", 60, len)
+
+    assert "harbour" in shortened.snippet
+    assert len(shortened.snippet) <= 60
+    assert within([best], "harbour", 3, len) == ()

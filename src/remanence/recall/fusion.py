@@ -15,6 +15,7 @@ RANK_CONSTANT = 60
 """The constant k of reciprocal rank fusion (Cormack et al., 2009): higher values flatten ranks."""
 
 SNIPPET_CHARACTERS = 400
+_MIN_SNIPPET = 24
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_WORD = 3
 _MAX_QUERY = 400
@@ -84,17 +85,29 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
     return f"{'… ' if head else ''}{cut}{' …' if tail else ''}"
 
 
-def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens) -> tuple[Hit, ...]:
-    """Return the best hits whose snippets fit the budget, skipping any that do not."""
+def within(
+    hits: Sequence[Hit], query: str, max_tokens: int | None, count_text: CountTokens
+) -> tuple[Hit, ...]:
+    """Return the hits whose snippets fit the budget, with the best one's shortened to fit."""
     if max_tokens is None:
         return tuple(hits)
     kept: list[Hit] = []
-    for hit in hits:
+    for each in hits:
+        hit = each if kept else _shorten(each, query, max_tokens, count_text)
         tokens = count_text(hit.snippet)
         if tokens <= max_tokens:
             kept.append(hit)
             max_tokens -= tokens
     return tuple(kept)
+
+
+def _shorten(hit: Hit, query: str, max_tokens: int, count_text: CountTokens) -> Hit:
+    """Return a hit with a snippet that fits, or is too short to be cut."""
+    text, characters = hit.snippet, len(hit.snippet)
+    while count_text(text) > max_tokens and characters > _MIN_SNIPPET:
+        characters = characters * 3 // 4
+        text = snippet(hit.snippet, query, characters=characters)
+    return replace(hit, snippet=text)
 
 
 def _places(text: str, query: str) -> Iterator[int]:
