@@ -97,6 +97,25 @@ async def test_all_conversations_of_a_user_are_searched_and_no_others() -> None:
     assert [hit.conversation for hit in after] == ["b"]
 
 
+async def test_a_message_that_forks_share_is_recalled_once() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=Meanings()) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("We walk the hound."), said("The hound sleeps."))
+        await chat.flush(everything=True)
+        await chat.fork("b", last_seq=1)
+        await chat.sibling("b").append(said("The hound eats."))
+
+        hits = await memory.recall("hound", user="ana", kind="message")
+        (own,) = await chat.sibling("b").recall("walk", kind="message", limit=1)
+
+    assert sorted(hit.text for hit in hits) == [
+        "The hound eats.",
+        "The hound sleeps.",
+        "We walk the hound.",
+    ]
+    assert own.conversation == "b"
+
+
 async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:
     texts = ("We walk the hound at noon.", "The automobile is red.", "I swim in the ocean.")
     found = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -84,7 +84,7 @@ class Search:
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
         here = of.id if isinstance(of, ConversationRef) else None
         found = (hit for hit in fuse(rankings) if not _is_shown(hit, here, shown))
-        best = tuple(itertools.islice(found, limit))
+        best = tuple(itertools.islice(_without_copies(found), limit))
         return await _scan(
             lambda: tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in best),
             best,
@@ -159,6 +159,16 @@ def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool
     if conversation is None or hit.conversation != conversation:
         return False
     return all(seq in shown for seq in range(hit.first_seq, hit.last_seq + 1))
+
+
+def _without_copies(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Leave out messages that a fork has in common with the conversation of an earlier hit."""
+    seen: set[tuple[object, ...]] = set()
+    for hit in hits:
+        copied = (hit.source_id, hit.first_seq, hit.at, hit.role, hit.text)
+        if hit.kind != "message" or copied not in seen:
+            yield hit
+        seen.add(copied)
 
 
 async def _scan(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
