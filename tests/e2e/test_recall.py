@@ -130,6 +130,20 @@ async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:
     assert "hound" in found[True][0].text
 
 
+@pytest.mark.parametrize("turn", ["Thanks!", "yes please", "ok", "What did she say about it?"])
+async def test_a_turn_without_distinctive_words_is_not_looked_up_by_meaning(turn: str) -> None:
+    embedder, unseen = Meanings(), Policy.default(facts_tokens=0)
+    async with Memory.open(IN_MEMORY, embedder=embedder, policy=unseen) as memory:
+        await memory.facts.save("Ana has a hound", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("Hello."))
+        await chat.flush()
+        volatile = (await chat.context(recall=turn)).volatile
+
+    assert "hound" not in volatile
+    assert turn not in embedder.texts
+
+
 async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
     unseen = Policy.default(facts_tokens=0)
     async with Memory.open(IN_MEMORY, embedder=Meanings(), policy=unseen) as memory:

@@ -94,20 +94,25 @@ class Search:
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str
     ) -> tuple[Quote, ...]:
-        """Return passages from messages of *ref*, and facts of *owner*, that answer the turn."""
+        """Return passages from messages of *ref*, and facts of *owner*, that answer the turn.
+
+        A turn without distinctive words, such as "Thanks!", asks for nothing: texts near its vector
+        would be arbitrary ones.
+        """
         question = question_of(turn)
         query = distinctive_words(question)
-        meaning = await self._query_vector(question) if question else None
+        if not query:
+            return ()
+        meaning = await self._query_vector(question)
         worded: list[Hit] = []
         near: list[Sequence[Quote]] = []
         if ref is not None:
             only = RecallFilter(kind="message")
-            if query:
-                worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+            worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
             if meaning is not None:
                 hits = await self.store.nearest(ref, *meaning, limit=MIN_POOL, only=only)
                 near.append(near_quotes(hits, query))
-        if owner is not None and question:
+        if owner is not None:
             by_words, *by_meaning = await self._fact_rankings(owner, query, meaning, MIN_POOL)
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
