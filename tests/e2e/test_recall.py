@@ -144,6 +144,21 @@ async def test_a_turn_without_distinctive_words_is_not_looked_up_by_meaning(turn
     assert turn not in embedder.texts
 
 
+async def test_a_turn_brings_texts_by_meaning_that_are_nearer_than_most() -> None:
+    policy = Policy.default(observe_tokens=50, keep_last=0, tail_tokens=60, tail_keep_tokens=10)
+    async with Memory.open(IN_MEMORY, embedder=Meanings(), policy=policy) as memory:
+        chat = memory.conversation("a")
+        await chat.append(said("We walk the hound."))
+        await chat.append(*(said(f"The automobile stood in street {n}.") for n in range(30)))
+        await chat.flush(everything=True)
+        await chat.context()
+        near = (await chat.context(recall="puppy")).volatile
+        far = (await chat.context(recall="zebra")).volatile
+
+    assert "We walk the hound. (message 1" in near
+    assert "street" not in near + far
+
+
 async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
     unseen = Policy.default(facts_tokens=0)
     async with Memory.open(IN_MEMORY, embedder=Meanings(), policy=unseen) as memory:

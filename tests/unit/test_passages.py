@@ -9,6 +9,7 @@ import pytest
 from remanence.recall.passages import (
     PASSAGE_CHARACTERS,
     distinctive_words,
+    outstanding,
     question_of,
     quotes,
     render_quotes,
@@ -144,3 +145,12 @@ def test_what_holds_little_of_a_question_is_no_answer() -> None:
 )
 def test_words_that_an_answer_need_not_have_are_not_looked_for(question: str, words: str) -> None:
     assert distinctive_words(question) == words
+
+
+def test_hits_by_meaning_stand_out_against_the_others_at_any_scale_unless_they_are_few() -> None:
+    distances = [0.5, 0.88, 0.92, *[1.0] * 17]
+    for scale in (1.0, 0.2):
+        hits = [replace(hit("a"), score=1 - scale * distance) for distance in distances]
+
+        assert outstanding(hits) == hits[:2]
+        assert outstanding(hits[3:]) == hits[3:]

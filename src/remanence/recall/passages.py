@@ -11,6 +11,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
@@ -43,6 +44,12 @@ CONTEXT_CHARACTERS: Final = 120
 
 MIN_PASSAGE: Final = 26
 """Minimum characters of a quote; a shorter sentence is extended by the next one."""
+
+NEARER: Final = 0.9
+"""Distance of an outstanding hit, as a share of the median one."""
+
+MIN_NEAR: Final = 20
+"""Number of hits from which their median distance is one of unrelated texts."""
 
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -125,6 +132,18 @@ def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
     """Return the hits with the best passages first, then the others in their order."""
     first = {id(quote.hit): quote.hit for quote in quotes(hits, query)}
     return (*first.values(), *(hit for hit in hits if id(hit) not in first))
+
+
+def outstanding(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits of a vector search that are nearer than half of them; all, if they are few.
+
+    Unrelated texts are about equally far from a turn, and no similarity means "unrelated" for every
+    embedder.
+    """
+    if len(hits) < MIN_NEAR:
+        return hits
+    typical = 1 - median(hit.score for hit in hits)
+    return [hit for hit in hits if 1 - hit.score < NEARER * typical]
 
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:

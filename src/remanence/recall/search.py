@@ -18,6 +18,7 @@ from remanence.recall.passages import (
     distinctive_words,
     merge_quotes,
     near_quotes,
+    outstanding,
     question_of,
     quotes,
 )
@@ -30,6 +31,9 @@ QUOTED_POOL = 250
 
 It is large because in whole messages a few common words outweigh a rare name.
 """
+
+NEAR_POOL = 100
+"""Maximum number of messages whose distances are compared for a turn."""
 
 LONG_TEXTS = 20_000
 """Characters from which hits are scanned in a thread, off the event loop.
@@ -110,8 +114,8 @@ class Search:
             only = RecallFilter(kind="message")
             worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
             if meaning is not None:
-                hits = await self.store.nearest(ref, *meaning, limit=MIN_POOL, only=only)
-                near.append(near_quotes(hits, query))
+                hits = await self.store.nearest(ref, *meaning, limit=NEAR_POOL, only=only)
+                near.append(near_quotes(outstanding(hits)[:MIN_POOL], query))
         if owner is not None:
             by_words, *by_meaning = await self._fact_rankings(owner, query, meaning, MIN_POOL)
             worded += map(fact_hit, by_words)
