@@ -21,7 +21,7 @@ from remanence.testing import check_coverage, check_tiling
 CLIENTS = int(os.environ.get("REMANENCE_TEST_LOAD_CLIENTS", "200"))
 SECONDS = float(os.environ.get("REMANENCE_TEST_LOAD_SECONDS", "60"))
 TURNS_OF_A_CONVERSATION = 12
-ANSWER = "- noted"
+ANSWER = "[Fact] noted"
 OBSERVED_EARLY = {
     "REMANENCE_POLICY__OBSERVE_TOKENS": "100",
     "REMANENCE_POLICY__TAIL_TOKENS": "200",

@@ -89,7 +89,7 @@ async def test_an_answer_that_the_client_began_and_a_tool_call_ends_is_one_messa
             "tool: \n[result] open",
             "assistant: It is open.",
             "user: Thanks.",
-            "assistant: - noted",
+            "assistant: [Fact] noted",
         ]
     }
 
@@ -895,7 +895,7 @@ async def test_calls_that_a_client_does_not_make_are_no_branch(
         history += called(CHAT, id_, "open")
     history += [] if kept else [assistant("I look."), user("Stop.")]
     await ask(proxy, CHAT, history)
-    history += [assistant("- noted"), user("Thanks.")]
+    history += [assistant("[Fact] noted"), user("Thanks.")]
     await ask(proxy, CHAT, history)
 
     (tape,) = (await tapes(memory)).values()
@@ -1024,7 +1024,7 @@ async def test_a_request_that_caches_by_itself_keeps_within_four_breakpoints(
     for number in range(12):
         history.append(user(LONG.format(number) * 2))
         await ask(proxy, MESSAGES, history, system=prompt, tools=tools, **mark)
-        history.append(assistant("- noted"))
+        history.append(assistant("[Fact] noted"))
         await observe(memory)
 
     sent = upstream.received[-1].body
@@ -1044,7 +1044,7 @@ async def test_the_breakpoint_of_the_notes_lasts_as_long_as_those_after_it(
         block = {"type": "text", "text": history[-1]["content"], "cache_control": mark}
         sent = [*history[:-1], {"role": "user", "content": [block]}] if on_message else history
         await ask(proxy, MESSAGES, sent, **({} if on_message else {"cache_control": mark}))
-        history.append(assistant("- noted"))
+        history.append(assistant("[Fact] noted"))
         await observe(memory)
 
     (notes,) = upstream.received[-1].body["messages"][0]["content"]
@@ -1063,7 +1063,7 @@ async def test_a_prompt_that_moves_with_the_newest_message_makes_no_branch(
         sent = [*history, prompt, question]
         await ask(proxy, path, sent if number % 2 else [*history, question, prompt])
         assert prompt in upstream.received[-1].body["input" if path == RESPONSES else "messages"]
-        history += [question, assistant("- noted")]
+        history += [question, assistant("[Fact] noted")]
         await observe(memory)
 
     (tape,) = (await tapes(memory)).values()
@@ -1084,7 +1084,7 @@ async def test_old_screens_that_a_client_leaves_out_make_no_branch(
         await ask(proxy, RESPONSES, history)
         assert screen in [one.get("output") for one in upstream.received[-1].body["input"]]
         blank = {**screen, "image_url": "data:image/png;base64,AAAA"}
-        history[-1:] = [{**result, "output": blank}, assistant("- noted")]
+        history[-1:] = [{**result, "output": blank}, assistant("[Fact] noted")]
 
     (tape,) = (await tapes(memory)).values()
     assert len(tape) == 8 * 4
@@ -1097,12 +1097,12 @@ async def test_a_message_that_a_client_puts_between_the_newest_hides_none_of_the
     for number in range(7):
         history.append(user(f"Short {number}."))
         await ask(proxy, CHAT, history)
-        history.append(assistant("- noted"))
+        history.append(assistant("[Fact] noted"))
     newest = [user("And now?")]
     await ask(proxy, CHAT, [*history, *newest])
     usual = upstream.received[-1].body["messages"][1:-1]
     assert len(history) > len(usual) > 12, "behind the notes"
-    history += [*newest, assistant("- noted")]
+    history += [*newest, assistant("[Fact] noted")]
     history.insert(-12, user("Summary: Ana asked for piers."))
     await ask(proxy, CHAT, [*history, *newest])
 

@@ -4,11 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from remanence.errors import ObservationRejected
 from remanence.facts import merge_facts
 from remanence.languages.vocabulary import LANGUAGES, vocabulary
 from remanence.observers.extractive.sentences import sentences as split
-from remanence.observers.llm.request import Answer, check_answer
 from remanence.testing import FixedClock
 from remanence.types import FactDraft, Owner
 
@@ -34,17 +32,6 @@ def test_without_its_phrase_a_home_is_not_replaced(language: str, phrase: str, p
     earlier, later = (without(sentence, phrase) for sentence in pair.split(" => "))
 
     assert not _is_replaced(earlier, later)
-
-
-@pytest.mark.parametrize(("language", "phrase", "sentence"), sentences("refusal"))
-def test_an_answer_that_begins_with_a_refusal_is_rejected(
-    language: str, phrase: str, sentence: str
-) -> None:
-    with pytest.raises(ObservationRejected, match="refused"):
-        check_answer(Answer(f"**{sentence}**", True, "model"), source_text="", lines=0)
-
-    later = f"Ana: {sentence}"
-    check_answer(Answer(later, True, "model"), source_text="", lines=0)
 
 
 @pytest.mark.parametrize(

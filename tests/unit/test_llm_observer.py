@@ -370,10 +370,11 @@ async def test_lines_are_read_in_many_shapes(line: str) -> None:
     assert note.observed_at == _AT + timedelta(minutes=1)
 
 
-async def test_a_line_without_a_form_is_kept_as_text_of_the_whole_range() -> None:
-    draft = await _observe(_said("a", "b"), ["Ana talks about _start() and 3 letters: a, b"])
+async def test_a_line_without_a_head_among_others_is_kept_as_text_of_the_whole_range() -> None:
+    answer = "#1 one\nAna talks about _start() and 3 letters: a, b\n#2 two"
+    draft = await _observe(_said("a", "b"), [answer])
 
-    assert draft.notes == (
+    assert draft.notes[1:2] == (
         Note(
             text="Ana talks about _start() and 3 letters: a, b",
             first_seq=1,
@@ -442,11 +443,13 @@ async def test_where_values_stand_nothing_is_believed_only_after_asking_for_them
         ("", "empty"),
         ("\n```\n\n```\n", "empty"),
         ("<think>I will write", "empty"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("I cannot assist with this request.", "refused"),
-        ("As an AI, I must not.", "refused"),
-        ("Es tut mir leid, das geht nicht.", "refused"),
-        ("抱歉，我无法处理。", "refused"),
+        ("OK", "malformed"),
+        ("None.", "malformed"),
+        ("Error: context length exceeded", "malformed"),
+        ('<tool_call>{"name": "save_notes"}</tool_call>', "malformed"),
+        ("I'm sorry, but I can't help with that.", "malformed"),
+        ("Извините, я не могу с этим помочь.", "malformed"),
+        ("抱歉，我无法处理。", "malformed"),
         ("{#1} red\n" * 40, "degenerate"),
         ("ха" * 2_000, "degenerate"),
         ("{#1} see ticket ABC-98765", "invented"),

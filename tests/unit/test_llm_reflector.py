@@ -149,7 +149,7 @@ async def test_secrets_of_older_notes_are_taken_out() -> None:
 
 async def test_notes_beyond_the_input_limit_are_condensed_in_portions() -> None:
     notes = [Note(text=f"fact {n} " * 40, first_seq=n, last_seq=n) for n in range(1, 61)]
-    model = ScriptedModel(otherwise="much was said")
+    model = ScriptedModel(otherwise="[Fact] much was said")
     reflector = ModelReflector(model, max_input_tokens=4_000, repair=False)
     draft = await reflector.reflect(reflect_request(segment_of(*notes), target_tokens=1_000))
 

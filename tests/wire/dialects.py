@@ -35,7 +35,7 @@ class Reply:
     encrypted, and not in Chat Completions.
     """
 
-    text: str = "- noted"
+    text: str = "[Fact] noted"
     ending: Ending = "complete"
     calls: tuple[Call, ...] = ()
     more: tuple[str, ...] = ()

@@ -163,17 +163,16 @@ def long_question(number: int) -> str:
 def lango_notes(request: ModelRequest) -> str:
     """A note that is as long as a fifth of its turn; one line for all such notes."""
     if request.purpose == "reflect":
-        return "All of it in one line."
-    return f"Ana sleeps in room {max(ROOM.findall(request.prompt))}, and says so at length: ".ljust(
-        700, "y"
-    )
+        return "[Fact] All of it in one line."
+    room = max(ROOM.findall(request.prompt))
+    return f"[Fact] Ana sleeps in room {room}, and says so at length: ".ljust(707, "y")
 
 
 @pytest.mark.req("L-24", "LS-11")
 async def test_ls_11_a_turns_trigger_an_observation_that_the_next_request_contains(
     whole_wire: Wire,
 ) -> None:
-    model = ScriptedModel(otherwise="Ana sleeps in room 200.")
+    model = ScriptedModel(otherwise="#1 [Fact] Ana sleeps in room 200.")
     async with remembering(model, LANGO) as memory:
         session = memory.conversation("session-1")
         (first,) = await told(session, whole_wire, long_question(0))

@@ -99,7 +99,7 @@ async def test_a_stream_that_breaks_after_some_text_leaves_no_part_of_it(
         await chat_of(conversation, stream_wire).send("Which gate?")
 
         assert before == ["Which gate?"]
-        assert await kept(conversation) == ["Which gate?", "- noted"]
+        assert await kept(conversation) == ["Which gate?", "[Fact] noted"]
     assert caught.value.reason in {"connection", "overloaded", "timeout"}
     assert all(isinstance(event, TextDelta) for event in events)
 
@@ -113,7 +113,7 @@ async def test_a_message_that_waits_for_its_answer_is_not_appended_twice(wire: W
         await said(chat, wire, "Hello.")
         await said(chat, wire, "Hello.")
 
-        assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
+        assert await kept(conversation) == ["Hello.", "[Fact] noted", "Hello.", "[Fact] noted"]
 
 
 async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(wire: Wire) -> None:
@@ -123,8 +123,12 @@ async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(
         again = await chat.send("Hello.", answer_id="a1")
         other = await chat.send("Hello.", answer_id="a2")
 
-        assert (first.text, again.text, other.text) == ("- noted", "- noted", "- noted")
-        assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
+        assert (first.text, again.text, other.text) == (
+            "[Fact] noted",
+            "[Fact] noted",
+            "[Fact] noted",
+        )
+        assert await kept(conversation) == ["Hello.", "[Fact] noted", "Hello.", "[Fact] noted"]
         assert [total.calls for total in await conversation.usage()] == [2]
 
 
@@ -168,7 +172,7 @@ async def test_each_try_of_a_call_is_in_the_ledger(wire: Wire) -> None:
         reply = await said(chat_of(conversation, wire, options=ModelOptions()), wire, "Hello.")
         [spent] = await conversation.usage()
 
-    assert reply.text == "- noted"
+    assert reply.text == "[Fact] noted"
     assert (spent.calls, spent.failed_calls) == (2, 1)
 
 

@@ -102,7 +102,7 @@ async def test_a_stream_that_gave_text_is_not_begun_again_by_the_next_model(
             reply = await said(chat, stream_wire)
 
     assert chain.asked() == ["first", "next"]
-    assert reply.text == "- noted"
+    assert reply.text == "[Fact] noted"
 
 
 async def test_a_chain_needs_a_model_and_has_tools_where_each_link_can() -> None:

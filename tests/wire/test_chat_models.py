@@ -127,7 +127,7 @@ async def test_a_server_of_ones_own_needs_no_key(
     async with conversing() as conversation:
         reply = await Chat(conversation, model=f"openai:mine@{server.url}/v1").send("Hello.")
 
-    assert (reply.text, reply.usage.cost_usd) == ("- noted", None)
+    assert (reply.text, reply.usage.cost_usd) == ("[Fact] noted", None)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ async def test_the_new_message_ends_the_request_and_stands_in_it_once(wire: Wire
         reply = await said(chat, wire, "And when?")
 
     body = wire.server.received[-1].body
-    assert reply.text == "- noted"
+    assert reply.text == "[Fact] noted"
     assert texts(body) == [SYSTEM, "Where does LH 454 start?", "Frankfurt.", "And when?"]
     assert bool(body.get("stream")) is wire.stream
 
@@ -209,7 +209,7 @@ async def test_without_memory_a_request_is_the_system_text_and_the_messages(wire
         await said(chat, wire, "Hello again.")
 
     body = wire.server.received[-1].body
-    assert texts(body) == [SYSTEM, "Hello.", "- noted", "Hello again."]
+    assert texts(body) == [SYSTEM, "Hello.", "[Fact] noted", "Hello again."]
     assert "cache_control" not in str(body)
 
 

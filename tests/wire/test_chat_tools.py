@@ -254,7 +254,7 @@ async def test_a_long_run_of_tools_is_observed_while_it_goes_on(wire: Wire) -> N
         notes = [segment.text for segment in segments if segment.last_seq <= active_seq]
 
     sent = json.dumps(texts(wire.server.received[-1].body), ensure_ascii=False)
-    assert reply.text == "- noted"
+    assert reply.text == "[Fact] noted"
     assert len(wire.server.received) == 15
     assert any(json.dumps(text, ensure_ascii=False)[1:-1] in sent for text in notes)
     assert len(results(wire.server.received[-1].body)) < 14

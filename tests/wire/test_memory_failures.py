@@ -38,7 +38,7 @@ FAILURES: dict[str, tuple[Step, str]] = {
     "invalid JSON": ("garbage", "bad_answer|empty"),
     "empty": (Reply(""), "empty"),
     "refusal": (Reply("I will not do that.", ending="refusal"), "refused"),
-    "refusal in words": (Reply("I'm sorry, but I can't help with that."), "refused"),
+    "refusal in words": (Reply("I'm sorry, but I can't help with that."), "malformed"),
     "repetition": (Reply(LOOP), "degenerate"),
     "cut off": (Reply(CUT_OFF, ending="length"), "cut_off"),
 }

@@ -16,7 +16,7 @@ PROMPT = "User: my flight is LH 454"
 async def test_a_model_answers_with_its_text(wire: Wire, ask: ModelRequest) -> None:
     answer = await wire.open().complete(ask)
 
-    assert answer.text == "- noted"
+    assert answer.text == "[Fact] noted"
     assert answer.complete
 
 
@@ -109,7 +109,7 @@ async def test_a_server_of_ones_own_needs_no_key(
 
     answer = await open_model(f"openai:my-model@{server.url}/v1").complete(ask)
 
-    assert answer.text == "- noted"
+    assert answer.text == "[Fact] noted"
     assert answer.usage.cost_usd is None
 
 
@@ -120,7 +120,7 @@ async def test_ollama_is_reached_where_its_variable_says(
 
     answer = await open_model("ollama:llama3.2").complete(ask)
 
-    assert answer.text == "- noted"
+    assert answer.text == "[Fact] noted"
     assert server.received[0].body["model"] == "llama3.2"
 
 
@@ -134,7 +134,7 @@ async def test_a_proxy_in_the_environment_is_not_used_for_this_machine(
 
     answer = await wire.open().complete(ask)
 
-    assert answer.text == "- noted"
+    assert answer.text == "[Fact] noted"
 
 
 async def test_concurrent_calls_of_one_model_do_not_mix(wire: Wire, ask: ModelRequest) -> None:
@@ -142,7 +142,7 @@ async def test_concurrent_calls_of_one_model_do_not_mix(wire: Wire, ask: ModelRe
     async with asyncio.TaskGroup() as group:
         calls = [group.create_task(model.complete(ask)) for _ in range(5)]
 
-    assert {call.result().text for call in calls} == {"- noted"}
+    assert {call.result().text for call in calls} == {"[Fact] noted"}
     assert len(wire.server.received) == 5
 
 

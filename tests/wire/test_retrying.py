@@ -26,11 +26,11 @@ def retrying(
 async def test_a_failure_that_may_pass_is_tried_once_more(
     ask: ModelRequest, sleeper: Sleeper, reason: str
 ) -> None:
-    script = Script(failed(reason), "- noted")
+    script = Script(failed(reason), "[Fact] noted")
 
     answer = await retrying(script, sleeper).complete(ask)
 
-    assert answer.text == "- noted"
+    assert answer.text == "[Fact] noted"
     assert len(sleeper.slept) == 1
 
 

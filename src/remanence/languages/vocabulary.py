@@ -24,7 +24,7 @@ LANGUAGES = (*_ALPHABETIC, *_SCRIPTS, "pl")
 _GLUED = ("ja", "ko", "zh")
 """Languages that write particles or other words directly beside a phrase."""
 
-_CUES = ("home", "refusal", "abbreviation", "before_number")
+_CUES = ("home", "abbreviation", "before_number")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
 
@@ -46,8 +46,8 @@ class Vocabulary:
         function_words: `drop` and `glue` together.
         slight: `glue` and `weak` together.
         cues: Phrases by the use that they have, each with its test sentences: a person has one
-            `home`; a `refusal` begins with its phrase. No sentence ends with the period of an
-            `abbreviation`, nor with that of one `before_number` that has a number beside it.
+            `home`. No sentence ends with the period of an `abbreviation`, nor with that of one
+            `before_number` that has a number beside it.
     """
 
     language: str

@@ -32,7 +32,7 @@ async def write_notes(model: Model, task: Task) -> Draft:
     """Return the draft that a model writes for a task.
 
     Raises:
-        ObservationRejected: the answer is a refusal, empty, degenerate, or made up.
+        ObservationRejected: the answer has no line in the format, or is empty, degenerate, or made up.
         ModelError: the call failed.
     """
     answer = await ask(model, task.question)
@@ -75,7 +75,11 @@ def _check(answer: Answer, task: Task) -> LineNotes:
         return LineNotes((), ())
     read = read_lines(answer.text, task.origin)
     source_text = task.question.text
-    check_answer(answer, source_text=source_text, lines=read.formed)
+    check_answer(answer, source_text=source_text)
+    if read.notes and not read.formed:
+        raise ObservationRejected(
+            "malformed", f"{answer.model} did not answer with notes: {answer.text[:200]!r}"
+        )
     valid, invented = without_invented(read.notes, f"{source_text}\n{task.shown_text}")
     if read.notes and not valid:
         raise ObservationRejected(

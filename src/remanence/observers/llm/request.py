@@ -1,4 +1,4 @@
-"""Ask a model for notes; continue truncated answers and reject refusals."""
+"""Ask a model for notes; continue truncated answers and reject degenerate ones."""
 
 import re
 import zlib
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
-from remanence.languages.vocabulary import find_cue
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
@@ -25,8 +24,6 @@ _THOUGHTS = re.compile(
 )
 """Thoughts begin a line; within one, a note speaks of such a tag."""
 _WORD = re.compile(r"[\W_]*(\w+)[\W_]*")
-_NO_WORD = re.compile(r"^\W+")
-_REFUSAL_CHARACTERS = 800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,24 +108,14 @@ def is_word(text: str, word: str) -> bool:
     return match is not None and match[1].upper() == word
 
 
-def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
-    """Raise `ObservationRejected` for an answer that is empty, a refusal, or repeats itself.
-
-    *lines* is the number of lines with a head: an answer that has any is not a refusal.
-    """
+def check_answer(answer: Answer, *, source_text: str) -> None:
+    """Raise `ObservationRejected` for an answer that is empty or repeats itself."""
     text = answer.text
     if not text:
         raise ObservationRejected("empty", f"{answer.model} gave an empty answer")
-    if not lines and len(text) <= _REFUSAL_CHARACTERS and _is_refusal(text):
-        raise ObservationRejected("refused", f"{answer.model} refused: {text[:200]!r}")
     check_repetition(text, source_text, made_by=answer.model)
     if _compression(text) < min(MIN_COMPRESSED, _compression(source_text) / 2):
         raise ObservationRejected("degenerate", f"the answer of {answer.model} says one thing only")
-
-
-def _is_refusal(text: str) -> bool:
-    cue = find_cue(_NO_WORD.sub("", text), "refusal")
-    return cue is not None and cue.start() == 0
 
 
 def _compression(text: str) -> float:
