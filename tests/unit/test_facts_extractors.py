@@ -452,12 +452,36 @@ def test_a_list_of_facts_is_read_with_its_flaws(text: str) -> None:
     assert (found.summary, found.type, found.tags) == ("Likes tea", "behavior", ("food", "drink"))
 
 
-@pytest.mark.parametrize("text", ["[]", " [ ] ", "```json\n[]\n```"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        " [ ] ",
+        "```json\n[]\n```",
+        "`[]`",
+        '{"facts": []}',
+        "Nothing new was said.\n\n[\n]",
+    ],
+)
 def test_an_empty_list_is_no_fact(text: str) -> None:
     assert read_facts(text) == ()
 
 
-@pytest.mark.parametrize("text", ["", "I have nothing to say.", "{", "[[[", "{" * 5_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I have nothing to say.",
+        "{",
+        "[[[",
+        "{" * 5_000,
+        "I cannot do that; an empty list would be [].",
+        '[{"summary": "Ana calls it "home"", "type": "profile", "tags": []}]',
+        '[{"summary":"Ana lives in Lisbon","tags":[],"sour',
+        "summary: Ana lives in Lisbon\ntags: []",
+        "[\n  {\n    'summary': 'Ana lives in Lisbon',\n    'tags': []\n  }\n]",
+    ],
+)
 def test_what_is_no_list_is_told_from_an_empty_one(text: str) -> None:
     assert read_facts(text) is None
 

@@ -10,6 +10,9 @@ from remanence.notes.redact import redact
 from remanence.types import FactType
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
+_EMPTY = re.compile(r'^[ \t]*`*(?:\{\s*"\w+"\s*:\s*\[\s*\]\s*\}|\[\s*\])`*\s*$', re.MULTILINE)
+"""An empty list, perhaps as the only value of an object, on a line of its own."""
+
 _MAX_TAGS = 8
 _MAX_SUMMARY_CHARACTERS = 1_000
 
@@ -34,7 +37,7 @@ def read_facts(text: str) -> tuple[AnsweredFact, ...] | None:
     facts = tuple(fact for item in objects if (fact := _fact(item)) is not None)
     if facts:
         return facts
-    return () if not objects and re.search(r"\[\s*\]", text) else None
+    return () if not objects and _EMPTY.search(text) else None
 
 
 def _objects(text: str) -> Iterator[Mapping[str, object]]:
