@@ -47,7 +47,7 @@ async def test_messages_go_to_the_observers_model_and_notes_to_the_reflectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with ModelServer().running() as server:
-        server.script(*[Reply(f"#1-2 [NOTE] user: {n} {WORDS}") for n in range(40)])
+        server.script(*[Reply(f"[NOTE] user: {n} {WORDS}") for n in range(40)])
         monkeypatch.setenv("ANTHROPIC_API_KEY", "zz-test")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         settings = Settings(
@@ -207,7 +207,7 @@ async def test_the_reflectors_request_names_the_tokens_of_the_log_and_contains_i
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path / 'brain.db'}"
-    lines = (f"#1-2 [NOTE Decision] user: {n} {WORDS}" for n in range(99))
+    lines = (f"[NOTE Decision] user: {n} {WORDS}" for n in range(99))
     model = ScriptedModel(otherwise=lambda request: next(lines))
     without = Policy.brain(**EAGER | {"reflect_tokens": ()})
     async with Memory.open(url, policy=without, model=model, clock=FixedClock()) as memory:

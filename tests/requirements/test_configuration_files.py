@@ -108,7 +108,7 @@ async def test_the_models_of_the_settings_are_the_ones_that_are_asked(
 ) -> None:
     words = " ".join(f"w{n}" for n in range(60))
     async with ModelServer().running() as server:
-        server.script(*[Reply(f"#1-2 [NOTE Fact] user: {n} {words}") for n in range(40)])
+        server.script(*[Reply(f"[NOTE Fact] user: {n} {words}") for n in range(40)])
         monkeypatch.setenv("ANTHROPIC_API_KEY", "zz-test")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         settings = Settings(

@@ -47,9 +47,9 @@ class Writer:
     def __call__(self, request: ModelRequest) -> str:
         if request.purpose == "repair":
             values = request.prompt.rpartition("missing values>")[0].splitlines()[-2:]
-            return "\n".join(f"#1 [Fact] user: orders {value.strip()}" for value in values[:1])
+            return "\n".join(f"[Fact] user: orders {value.strip()}" for value in values[:1])
         if request.purpose == "reflect":
-            return "#1-400 [Fact] user: orders chairs for the offices, week by week"
+            return "[Fact] user: orders chairs for the offices, week by week"
         return "\n".join(self._line(seq, text) for seq, text in SAID.findall(request.prompt))
 
     def _line(self, seq: str, text: str) -> str:

@@ -103,7 +103,7 @@ async def test_notes_are_told_to_be_of_this_conversation_and_facts_of_past_ones(
 
 @pytest.mark.req("X-22")
 async def test_every_request_of_observer_and_reflector_names_the_language_of_notes() -> None:
-    lines = (f"#1-2 [NOTE] user: {words(n, 60)}" for n in itertools.count())
+    lines = (f"[NOTE] user: {words(n, 60)}" for n in itertools.count())
     model = ScriptedModel(otherwise=lambda request: next(lines))
     async with Memory.open(
         IN_MEMORY,
@@ -253,7 +253,7 @@ async def test_notes_that_a_reflection_replaced_are_restored_from_their_backup(
 @pytest.mark.req("X-29")
 async def test_while_the_first_model_cools_down_the_next_one_writes_the_notes() -> None:
     clock = FixedClock()
-    lines = (f"#1-2 [NOTE] user: {words(n, 30)}" for n in itertools.count())
+    lines = (f"[NOTE] user: {words(n, 30)}" for n in itertools.count())
     first = ScriptedModel(
         [ModelError("overloaded", "busy")], otherwise=lambda request: next(lines), name="first"
     )

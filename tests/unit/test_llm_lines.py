@@ -70,7 +70,10 @@ def test_what_only_looks_like_a_head_is_text(line: str, text: str) -> None:
         ("[#3]", 3, 3),
         ("#3:", 3, 3),
         ("#39-99", 39, 39),
-        ("#99 [Fact]", 1, 40),
+        ("**#3**", 3, 3),
+        ("`#3-5`", 3, 5),
+        ("**#3 [NOTE Fact]**", 3, 3),
+        ("#0-99 [Fact]", 1, 40),
     ],
 )
 def test_numbers_are_read_in_many_shapes(head: str, first_seq: int, last_seq: int) -> None:
@@ -116,7 +119,8 @@ def test_a_topic_that_only_names_a_speaker_is_none() -> None:
 
 
 def test_introductions_and_repetitions_are_listed_as_dropped() -> None:
-    read = _read("Here are the notes:\n#1 Ana: one\n#2 Ana: one\n#30 Ana: one")
+    answer = "Here are the notes:\n#1 Ana: one\n#2 Ana: one\n#30 Ana: one\n\nShall I change them?"
+    read = _read(answer)
 
     assert [(note.text, note.first_seq) for note in read.notes] == [
         ("one", 1),
@@ -125,7 +129,31 @@ def test_introductions_and_repetitions_are_listed_as_dropped() -> None:
     assert read.dropped == (
         DroppedLine(text="Here are the notes:", reason="introduction"),
         DroppedLine(text="Ana: one", reason="repeated"),
+        DroppedLine(text="Shall I change them?", reason="closing"),
     )
+
+
+def test_items_below_the_last_line_with_a_head_stay() -> None:
+    notes = _notes("#1 Ana: buys for dinner\n- rice\n  and beans\nThat is all.")
+
+    assert [note.text for note in notes] == ["buys for dinner", "rice", "and beans"]
+
+
+@pytest.mark.parametrize("numbers", ["#99", "{#99}", "#98-99", "**#99**"])
+def test_a_line_of_a_message_that_was_not_shown_is_dropped_as_invented(numbers: str) -> None:
+    read = _read(f"{numbers} [CRITICAL Fact] Ana: one\n#2 Ana: two")
+
+    assert [note.text for note in read.notes] == ["two"]
+    assert [(line.reason, line.detail[:1]) for line in read.dropped] == [("invented", "#")]
+
+
+def test_marks_of_markdown_around_the_parts_of_a_head_are_left_out() -> None:
+    notes = _notes("**#1** **[IMPORTANT Issue]** **Ana**: `one` **two**\n`#2` **NOTE** (Issue) x")
+
+    assert [(n.priority, n.tag, n.speaker, n.text) for n in notes] == [
+        ("IMPORTANT", "Issue", "Ana", "`one` **two**"),
+        ("NOTE", "Issue", None, "x"),
+    ]
 
 
 def test_a_line_is_under_the_name_of_a_speaker_only_if_they_said_a_message_of_it() -> None:

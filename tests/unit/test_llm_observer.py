@@ -385,7 +385,7 @@ async def test_a_line_without_a_head_among_others_is_kept_as_text_of_the_whole_r
 
 
 async def test_impossible_numbers_and_stamps_give_way_to_those_of_the_messages() -> None:
-    answer = "[2026-02-31 25:99] NOTE {#7-#9} one\n[2026-05-08 13:56] NOTE {#2, #99} two"
+    answer = "[2026-02-31 25:99] NOTE one\n[2026-05-08 13:56] NOTE {#2, #99} two"
     one, two = (await _observe(_said("a", "b"), [answer])).notes
 
     assert (one.text, one.first_seq, one.last_seq, one.observed_at) == ("one", 1, 2, _AT)
@@ -414,6 +414,13 @@ async def test_the_agreed_word_says_that_nothing_is_worth_noting(answer: str) ->
 
     assert draft.nothing
     assert draft.notes == ()
+
+
+@pytest.mark.parametrize("end", ["<|im_end|>", "\n<|im_end|>\n<|endoftext|>\n"])
+async def test_tokens_that_end_a_turn_are_no_part_of_an_answer(end: str) -> None:
+    draft = await _observe(_said("tea"), [f"#1 Ana: likes <|tea|> a lot{end}"])
+
+    assert [note.text for note in draft.notes] == ["likes <|tea|> a lot"]
 
 
 async def test_a_note_that_speaks_of_a_tag_of_thoughts_ends_no_answer() -> None:

@@ -29,7 +29,7 @@ def compress(request: ModelRequest) -> str:
     if request.purpose == "facts":
         return json.dumps(fact_of(request.prompt))
     if request.purpose == "reflect":
-        return "#1-2 [CRITICAL Decision] Ana stays in town for good."
+        return "[CRITICAL Decision] Ana stays in town for good."
     numbers = MESSAGE.findall(request.prompt)
     lines = (
         f"#{numbers[0]}-{numbers[-1]} [IMPORTANT Fact] Ana sleeps in room {room}."

@@ -8,7 +8,7 @@ Priority: TypeAlias = Literal["CRITICAL", "IMPORTANT", "NOTE"]
 Tag: TypeAlias = Literal["Decision", "Preference", "Fact", "Issue", "NextStep", "Outcome"]
 NoteFormat: TypeAlias = Literal["compact", "dated_priority", "tagged", "prose"]
 DropReason: TypeAlias = Literal[
-    "introduction", "repeated", "known", "invented", "reworded", "unasked", "over_budget"
+    "introduction", "closing", "repeated", "known", "invented", "reworded", "unasked", "over_budget"
 ]
 
 
@@ -40,9 +40,9 @@ class Note:
 class DroppedLine:
     """A line of a model's answer that did not become a note, and the reason.
 
-    `introduction`: it only introduces the other lines. `repeated`, `known`: it repeats another line
-    of the answer, or a note that the model was shown. `invented`: it has a value, given in `detail`,
-    that is not in the source. `reworded`: it paraphrases a CRITICAL note, which is kept verbatim.
+    `introduction`, `closing`: it only introduces or follows the other lines. `repeated`, `known`: it
+    repeats another line of the answer, or a note that the model was shown. `invented`: it has a
+    value or a message number, given in `detail`, that is not in the source. `reworded`: it paraphrases a CRITICAL note, which is kept verbatim.
     `unasked`: it was requested for missing values, but has none of them. `over_budget`: there was no
     room for a line of the priority and tag in `detail`.
     """

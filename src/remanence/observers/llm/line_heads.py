@@ -14,9 +14,11 @@ from remanence.types import Priority, Tag
 _TAG_NAMES = r"decision|preference|fact|issue|next[ _-]?step|outcome"
 
 _LIST = r"#[0-9]{1,12}(?:[-–—]#?[0-9]{1,12}|\s?[-–—,]\s?#[0-9]{1,12}){0,50}"
-_NUMBERS = re.compile(rf"(?:[\[(]?({_LIST})[\])]?|\{{\s?({_LIST})\s?\}}):?(?:\s+|$)")
-_BRACKET = re.compile(r"[\[(]([A-Za-z][A-Za-z ,/_-]{1,40})[\])]:?(?:\s+|$)")
-_BARE_PRIORITY = re.compile(r"(CRITICAL|IMPORTANT|NOTE):?\s+(?=[\[(])")
+_MARK = r"(?:\*\*|__|`)?"
+_END = rf"{_MARK}:?{_MARK}(?:\s+|$)"
+_NUMBERS = re.compile(rf"{_MARK}(?:[\[(]?({_LIST})[\])]?|\{{\s?({_LIST})\s?\}}){_END}")
+_BRACKET = re.compile(rf"{_MARK}[\[(]([A-Za-z][A-Za-z ,/_-]{{1,40}})[\])]{_END}")
+_BARE_PRIORITY = re.compile(rf"{_MARK}(CRITICAL|IMPORTANT|NOTE){_MARK}:?\s+(?={_MARK}[\[(])")
 
 _ANY_NUMBERS = r"#?\s?[0-9]{1,12}(?:\s?(?:-|–|—|,|\.\.+|to)\s?#?[0-9]{1,12}){0,50}"
 _LEAD, _TRAIL = r"\s*+(?:\*\*|__)?\s*+", r"(?:\*\*|__)?:?"
@@ -64,10 +66,9 @@ def read_head(line: str, seqs: range) -> Head:
     """
     found = _NUMBERS.match(line)
     if found is not None:
-        numbers = _numbers(found[1], found[2], seqs)
-        head = _with_brackets(Head(line[found.end() :], numbers))
+        head = _with_brackets(Head(line[found.end() :], _numbers(found[1], found[2], seqs)))
         if head.formed:
-            return head
+            return head._replace(numbers=_all_numbers(found[1] or found[2]))
     bracketed = _with_brackets(Head(line))
     has_more = _ANY_SOURCE.match(bracketed.rest) or _STAMP.match(bracketed.rest)
     return bracketed if bracketed.formed and not has_more else _in_any_order(line, seqs)
@@ -109,8 +110,12 @@ def _words(text: str) -> tuple[Priority | None, Tag | None] | None:
 
 def _numbers(plain: str | None, braced: str | None, seqs: range) -> tuple[int, ...]:
     """Return message numbers; without braces, only if at least one of them is in *seqs*."""
-    numbers = tuple(int(digits) for digits in re.findall(r"[0-9]+", plain or braced or ""))
+    numbers = _all_numbers(plain or braced or "")
     return numbers if braced or any(number in seqs for number in numbers) else ()
+
+
+def _all_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(digits) for digits in re.findall(r"[0-9]+", text))
 
 
 def _in_any_order(line: str, seqs: range) -> Head:
@@ -125,7 +130,7 @@ def _in_any_order(line: str, seqs: range) -> Head:
                 if taken != head:
                     head = taken._replace(rest=head.rest[match.end() :])
     match = _SOURCE_AT_END.search(head.rest) if not head.numbers else None
-    if match and (numbers := _numbers(match[2], match[1], seqs)):
+    if match and (numbers := _numbers(match[1] or match[2], None, seqs)):
         head = head._replace(rest=head.rest[: match.start()], numbers=numbers)
     return head._replace(rest=head.rest.strip()) if head.numbers or head.stamp else Head(line)
 

@@ -19,6 +19,9 @@ from remanence.observers.llm.line_heads import Head, begins_with_head, read_head
 from remanence.types import DroppedLine, Note
 
 _ITEM = re.compile(r"(?:[-*•–]|[0-9]{1,3}[.)])\s+")
+_CONTINUED = re.compile(rf"\s|{_ITEM.pattern}")
+"""A line that continues the one before it, or is an item of its list."""
+
 _WAS = re.compile(r"(.+) \(was: ([^()]{1,200})\)")
 _TOPIC = re.compile(r"#{1,6}\s+(.{1,80}?)\s*:?|\*\*([^*]{1,80}?):?\*\*:?")
 _DAY_HEADING = re.compile(
@@ -47,6 +50,11 @@ class Origin:
     times: Mapping[int, datetime]
     speakers: Mapping[str, str]
     spoken: Sequence[tuple[int, int, str]]
+
+    @property
+    def seqs(self) -> range:
+        """The message numbers that a line may refer to."""
+        return range(self.first_seq, self.last_seq + 1)
 
     def has_said(self, speaker: str, first_seq: int, last_seq: int) -> bool:
         """Return whether a speaker said any of these messages."""
@@ -90,22 +98,38 @@ def read_lines(text: str, origin: Origin) -> LineNotes:
     """Parse the notes of an answer, sorted by day; never fails.
 
     A line without a head becomes a note on the whole range, except for an introduction (`Here are
-    the notes:`) before the first line with a head. Repeated lines of the same day are dropped.
+    the notes:`) before the first line with a head, and remarks after the last one. Lines of no
+    message of *origin*, and repeated lines of the same day, are dropped, too.
     """
     lines = list(_lines(text, origin))
-    first = next((index for index, (_, formed) in enumerate(lines) if formed), len(lines))
+    formed = [
+        index
+        for index, (_, _, head) in enumerate(lines)
+        if head.formed and not _is_invented(head, origin)
+    ]
+    first, last = (formed[0], formed[-1]) if formed else (len(lines), len(lines))
     kept: dict[tuple[str | None, str, str], Note] = {}
     dropped: list[DroppedLine] = []
-    for index, (note, _) in enumerate(lines):
+    for index, (line, note, head) in enumerate(lines):
         key = (note.speaker, note.text, day_of(note.observed_at))
         if index < first and note.text.endswith(":"):
             dropped.append(DroppedLine(text=line_text(note), reason="introduction"))
+        elif _is_invented(head, origin):
+            cited = ", ".join(f"#{number}" for number in head.numbers)
+            dropped.append(DroppedLine(text=line_text(note), reason="invented", detail=cited))
+        elif index > last and not _CONTINUED.match(line):
+            dropped.append(DroppedLine(text=line_text(note), reason="closing"))
         elif key in kept:
             dropped.append(DroppedLine(text=line_text(note), reason="repeated"))
         else:
             kept[key] = note
-    formed = sum(formed for _, formed in lines)
-    return LineNotes(in_order(kept.values()), tuple(dropped), formed)
+    return LineNotes(in_order(kept.values()), tuple(dropped), len(formed))
+
+
+def _is_invented(head: Head, origin: Origin) -> bool:
+    """Return whether a head has only numbers of messages that were not to be noted."""
+    numbers = head.numbers or (origin.first_seq,)
+    return min(numbers) > origin.last_seq or max(numbers) < origin.first_seq
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -113,8 +137,8 @@ def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(sorted(notes, key=lambda note: day_of(note.observed_at)))
 
 
-def _lines(text: str, origin: Origin) -> Iterator[tuple[Note, bool]]:
-    """Yield the notes, and whether their lines have a head."""
+def _lines(text: str, origin: Origin) -> Iterator[tuple[str, Note, Head]]:
+    """Yield the lines with their notes and heads."""
     topic: str | None = None
     for raw in _BREAKS.split(text):
         line = raw.strip()
@@ -128,16 +152,15 @@ def _lines(text: str, origin: Origin) -> Iterator[tuple[Note, bool]]:
             is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
             topic = None if is_plain else name
         else:
-            note, formed = _read(line, origin, topic)
+            note, head = _read(line, origin, topic)
             if note.text:
-                yield note, formed
+                yield raw, note, head
 
 
-def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, bool]:
+def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, Head]:
     item = _ITEM.match(line)
-    seqs = range(origin.first_seq, origin.last_seq + 1)
-    head = read_head(line[item.end() :] if item else line, seqs)
-    valid = [number for number in head.numbers if number in seqs]
+    head = read_head(line[item.end() :] if item else line, origin.seqs)
+    valid = [number for number in head.numbers if number in origin.seqs]
     first, last = min(valid, default=origin.first_seq), max(valid, default=origin.last_seq)
     observed_at, misplaced = _observed_at(head, origin, first, last)
     text = redact(head.rest)
@@ -160,7 +183,7 @@ def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, bool]:
         topic=topic,
         supersedes=supersedes,
     )
-    return replace(note, referenced_at=_referenced_at(note)), head.formed
+    return replace(note, referenced_at=_referenced_at(note)), head
 
 
 def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:

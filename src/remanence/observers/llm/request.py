@@ -23,6 +23,9 @@ _THOUGHTS = re.compile(
     r"^\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 """Thoughts begin a line; within one, a note speaks of such a tag."""
+_STOP = re.compile(r"(?:<\|\w{1,30}\|>\s*)+\Z")
+"""Tokens that end a model's turn, which some servers leave in the text."""
+
 _WORD = re.compile(r"[\W_]*(\w+)[\W_]*")
 
 
@@ -98,7 +101,7 @@ async def ask_once(model: Model, question: Question) -> Answer:
         )
     )
     text = storable(answer.text)
-    text = _THOUGHTS.sub("", text).strip()
+    text = _STOP.sub("", _THOUGHTS.sub("", text).strip()).strip()
     return Answer(text, answer.complete, answer.usage.model or model.name)
 
 
