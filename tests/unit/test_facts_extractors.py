@@ -558,6 +558,17 @@ async def test_an_answer_that_is_no_whole_list_counts_as_a_failure(
     assert caught.value.reason == reason
 
 
+async def test_a_list_that_is_long_for_its_messages_is_cut_off_with_a_log_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answer = json.dumps([{"summary": f"Likes tea of kind {n}"} for n in range(90)])
+    model, text = ModelFacts(ScriptedModel(otherwise=answer)), "I like tea. " * 40
+    short, long = await model.extract(request(text)), await model.extract(request(*[text] * 6))
+
+    assert (len(short), len(long)) == (20, 36)
+    assert "a: of 90 facts the first 20 were kept, as the messages are short" in caplog.messages
+
+
 async def test_nothing_is_an_answer() -> None:
     for answer in ("NOTHING", "[]"):
         assert await ModelFacts(ScriptedModel([answer])).extract(request("Hello.")) == ()

@@ -27,6 +27,10 @@ from remanence.types import FactDraft
 EXTRACT_VERSION = "extract/3"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
+MIN_FACTS, TOKENS_A_FACT = 20, 20
+"""A list is cut off at one fact for so many tokens of the messages, but at no fewer than the first
+number."""
+
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
 _SEPARATOR = re.compile(r"(?<=\d)[., '’](?=\d{3}(?!\d))")
@@ -70,7 +74,15 @@ class ModelFacts(ModelCaller):
                 len(found),
                 len(found) - len(supported),
             )
-        return tuple(_draft(fact, request) for fact in supported)
+        most = max(MIN_FACTS, sum(message.tokens for message in request.messages) // TOKENS_A_FACT)
+        if len(supported) > most:
+            _log.warning(
+                "%s: of %d facts the first %d were kept, as the messages are short",
+                request.conversation.id,
+                len(supported),
+                most,
+            )
+        return tuple(_draft(fact, request) for fact in supported[:most])
 
     def _question(self, request: ExtractRequest) -> Question:
         return Question(
