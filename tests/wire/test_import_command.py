@@ -17,7 +17,7 @@ from tests.wire.servers import Fail, Held, ModelServer
 pytestmark = pytest.mark.timeout(180)
 
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
-NOTES = Reply("#1-2 [NOTE Fact] user: saw a fox near the old river bank at dawn")
+NOTES = Reply("[NOTE Fact] user: saw a fox near the old river bank at dawn")
 
 
 async def run_import(directory: Path, server: ModelServer) -> tuple[int, dict[str, Any], str]:
