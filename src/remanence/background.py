@@ -86,7 +86,7 @@ class Background:
         while True:
             began = loop.time()
             try:
-                with inside(self):
+                with part_of(self):
                     return await work()
             except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
                 worked_seconds = loop.time() - began
@@ -94,7 +94,7 @@ class Background:
 
 
 class _Works(NamedTuple):
-    """The works that a task is part of; tasks that it starts are not, unless they continue them."""
+    """The works that a task is part of; tasks that it starts are not, unless `part_of_parent`."""
 
     task: asyncio.Task[Any] | None = None
     works: tuple[object, ...] = ()
@@ -105,8 +105,8 @@ _works: ContextVar[_Works] = ContextVar("works", default=_NO_WORKS)
 
 
 @contextmanager
-def inside(*works: object) -> Iterator[None]:
-    """Mark the block as part of *works*, for `is_inside`."""
+def part_of(*works: object) -> Iterator[None]:
+    """Mark the block as part of *works*, for `is_part_of`."""
     outer, task = _works.get(), asyncio.current_task()
     token = _works.set(_Works(task, (*(outer.works if outer.task is task else ()), *works)))
     try:
@@ -116,13 +116,13 @@ def inside(*works: object) -> Iterator[None]:
 
 
 @contextmanager
-def inside_as_parent() -> Iterator[None]:
+def part_of_parent() -> Iterator[None]:
     """Mark the block, in a new task, as part of the works of the task that awaits it."""
-    with inside(*_works.get().works):
+    with part_of(*_works.get().works):
         yield
 
 
-def is_inside(work: object) -> bool:
+def is_part_of(work: object) -> bool:
     """Return whether *work* waits for the caller, and would for ever if the caller waited for it."""
     task, works = _works.get()
     return task is asyncio.current_task() and work in works

@@ -31,7 +31,7 @@ from remanence.arguments import (
     require_text,
     require_words,
 )
-from remanence.background import Background, finish, is_inside, start_beside
+from remanence.background import Background, finish, is_part_of, start_beside
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
@@ -238,7 +238,7 @@ class Memory:
         """
         if self._runtime.process.is_this:
             self._runtime.background.require_loop()
-            if is_inside(self._runtime.background):
+            if is_part_of(self._runtime.background):
                 raise Deadlock(
                     "close() was called by background work of the memory, such as a hook or a model's "
                     "function, and would wait for it: close the memory in another task"

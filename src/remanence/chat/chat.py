@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
-from remanence.background import closed_error, finish, inside, start_beside
+from remanence.background import closed_error, finish, part_of, start_beside
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -334,7 +334,7 @@ class Chat:
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
             if complete:
-                with inside(turn):
+                with part_of(turn):
                     message = await run_tool(call, self._tools, max_bytes=max_bytes)
             else:
                 message = refuse_call(call)

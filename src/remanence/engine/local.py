@@ -15,8 +15,8 @@ from remanence.background import (
     Background,
     Waiters,
     closed_error,
-    inside,
-    is_inside,
+    is_part_of,
+    part_of,
     wait_for_end,
 )
 from remanence.engine.reconciler import Reconciler
@@ -125,7 +125,7 @@ class LocalEngine:
     async def _settle(self, ref: ConversationRef, *, everything: bool) -> None:
         if self._closed:
             raise closed_error()
-        if is_inside((self, ref)):
+        if is_part_of((self, ref)):
             raise Deadlock(
                 f"work on conversation {ref.id!r}, such as a hook, would wait for its own end: call "
                 "flush() or end() after it, or in another task"
@@ -161,7 +161,7 @@ class LocalEngine:
     async def progress(self, ref: ConversationRef) -> None:
         if self._closed:
             raise closed_error()
-        if is_inside((self, ref)):  # as in a hook: the step goes on once the caller does
+        if is_part_of((self, ref)):  # as in a hook: the step goes on once the caller does
             return
         if self._workers:
             await self._wait(self._watching, ref)
@@ -263,7 +263,7 @@ class LocalEngine:
     async def _step(self, ref: ConversationRef) -> Step:
         try:
             is_waited_for = any(calls.get(ref) for calls in (self._waiting, self._watching))
-            with inside((self, ref)):
+            with part_of((self, ref)):
                 step = await self._reconciler.step(
                     ref,
                     everything=ref in self._everything,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remanence import telemetry
-from remanence.background import guard_cancellation, inside_as_parent
+from remanence.background import guard_cancellation, part_of_parent
 from remanence.clock import Clock
 from remanence.dates.local_time import in_zone, zone_of
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
@@ -116,7 +116,7 @@ class SegmentWriter:
         """Return an uncommitted observation, or the error of making it."""
         empty = self.without_notes(messages)
         try:
-            with guard_cancellation(), inside_as_parent():
+            with guard_cancellation(), part_of_parent():
                 draft, seen = await self._draft(state, messages, earlier)
             return await self._observation(empty, draft, seen)
         except Exception as error:  # noqa: BLE001 - an observer may raise anything

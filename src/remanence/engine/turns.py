@@ -10,7 +10,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
-from remanence.background import Background, finish, is_inside, start_beside
+from remanence.background import Background, finish, is_part_of, start_beside
 from remanence.clock import Clock
 from remanence.engine.leases import keep_lease
 from remanence.errors import Closed, StoreError, TurnTaken
@@ -46,7 +46,7 @@ class Turns:
         Raises:
             TurnTaken: another turn did not end in time, or it waits for this call, as of a tool.
         """
-        if is_inside(self._held.get(ref)):
+        if is_part_of(self._held.get(ref)):
             raise TurnTaken(
                 f"this tool runs in a turn of conversation {ref.id!r}, whose end it would wait for: "
                 "use another conversation in the tool, or begin the turn in another task"
