@@ -28,8 +28,8 @@ EXTRACT_VERSION = "extract/3"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 MIN_FACTS, TOKENS_A_FACT = 20, 20
-"""A list is cut off at one fact for so many tokens of the messages, but at no fewer than the first
-number."""
+"""A list of facts is cut off at one for each `TOKENS_A_FACT` tokens of the messages, and at
+`MIN_FACTS` at least."""
 
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000

@@ -76,8 +76,8 @@ class Policy:
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
         note_ratio: the most tokens of an observation per token of its source.
         min_note_tokens: the tokens that notes may have regardless of `note_ratio`, up to half of
-            their source, and up to the limit for a source of `observe_tokens`; only `note_ratio`
-            counts after messages that it allows twice as many for.
+            their source, and up to the limit for a source of `observe_tokens`. Once `note_ratio`
+            allows twice as many for the earlier messages, it alone counts.
         note_format: the format of notes.
         note_language: the language in which a model writes notes and facts, such as `German`;
             `conversation` for that of the messages.

@@ -49,7 +49,7 @@ HEADING_TOKENS = 20
 MIN_HEADED_TOKENS = 64
 """The fewest tokens of notes that leave room beside the heading with day and speaker."""
 LONG_CONVERSATION = 2
-"""Times `min_note_tokens` that the notes of a conversation have from which it is a long one."""
+"""A conversation is long once its notes may have so many times `min_note_tokens`."""
 
 OPEN_TURN_FACTOR = 1.25
 """How far backlog and raw tail may exceed their budgets during an open turn."""

@@ -39,7 +39,7 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
     *id_* is the id of a message without one.
 
     Raises:
-        InvalidMessage: the message is malformed, or has a field that resembles `created_at` among its first; other
+        InvalidMessage: the message is malformed, or has a field that resembles `created_at`; other
             unknown fields belong to the provider.
     """
     names = islice(data, _MAX_COMPARED)
