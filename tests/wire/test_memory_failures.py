@@ -81,7 +81,7 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
 ) -> None:
     step, reasons = FAILURES[name]
     wire.server.script(*[step] * 50)
-    timeout_seconds = 0.1 if reasons == "timeout" else 10
+    timeout_seconds = 0.3 if reasons == "timeout" else 10
     async with failing(wire.spec, stream=wire.stream, timeout_seconds=timeout_seconds) as it:
         for number in range(HOUR // STEP):
             await it.turn(number)
