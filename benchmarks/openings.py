@@ -5,8 +5,9 @@ The messages are the lines of `data/openings` that are set aside: nothing may be
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from tools import train_openings
 from tools.train_openings import Opening
@@ -23,14 +24,19 @@ _WORD = re.compile(r"\w+")
 
 def measure() -> list[Row]:
     """Shares of the messages of either kind that are read as the other."""
-    apart = [one for one in train_openings.openings() if one.is_apart]
+    return [
+        *_rows(train_openings.ROOT, "an opening"),
+        *_rows(train_openings.NEAR, "a near opening"),
+    ]
+
+
+def _rows(folder: Path, what: str) -> Iterator[Row]:
+    apart = [one for one in train_openings.openings(folder) if one.is_apart]
     own = [one for one in apart if not one.hands_over]
     others = [one for one in apart if one.hands_over]
     kept, taken = (asyncio.run(_count_kept(messages)) for messages in (own, others))
-    return [
-        _row("own words behind an opening that are lost as facts", len(own) - kept, len(own)),
-        _row("others' words behind an opening that become facts", taken, len(others)),
-    ]
+    yield _row(f"own words behind {what} that are lost as facts", len(own) - kept, len(own))
+    yield _row(f"others' words behind {what} that become facts", taken, len(others))
 
 
 async def _count_kept(messages: Sequence[Opening]) -> int:

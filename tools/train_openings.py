@@ -26,12 +26,16 @@ TARGET = train_notes.TARGET.with_name(FILE)
 EACH_APART = 5
 """Each line of a file whose number is divided by this is set aside."""
 LANGUAGES_APART = frozenset({"ko", "nl"})
-BUCKETS = 1 << 15
+NEAR = ROOT / "near"
+"""Openings that are as near as life is: no word of theirs is told to stand for one side."""
+BUCKETS = 1 << 16
 C = 5.0
-CUTOFF = 0.5
-CUTOFFS = (-0.5, 0.0, 0.5, 1.0, 1.5)
-MESSAGES, PREFACE, TURN = 3.0, 1.0, 0.5
-"""Weights of an opening of `data/openings`, a preface, and an opening of `data/notes`."""
+CUTOFF = 0.0
+CUTOFFS = (-0.5, -0.25, 0.0, 0.25, 0.5)
+WEIGHTS = {ROOT: 3.0, NEAR: 1.0}
+"""Weight of an opening in the fit, by its folder."""
+PREFACE, TURN = 1.0, 0.25
+"""Weights of a preface, and of an opening of `data/notes`."""
 _LINE = re.compile(r"(own|other) ([+/]) (.+?) \| (.+)")
 _UNSPACED = frozenset({"ja", "zh"})
 """Languages with no space between sentences."""
@@ -46,37 +50,47 @@ class Opening(NamedTuple):
     number: int
     hands_over: bool
     text: str
+    weight: float
     joint: str = ""
     following: str = ""
-    weight: float = MESSAGES
+    folder: Path | None = None
 
     @property
     def is_apart(self) -> bool:
-        return self.weight == MESSAGES and self.number % EACH_APART == 0
+        return self.folder is not None and self.number % EACH_APART == 0
 
     @property
     def message(self) -> str:
         return f"{self.text}{self.joint}{self.following}"
 
 
-def openings(root: Path = ROOT) -> list[Opening]:
-    """Read the messages of all languages."""
+def openings(*folders: Path) -> list[Opening]:
+    """Read the messages of all languages, of all folders if none is named."""
     return [
-        parse(path.stem, number, line)
-        for path in sorted(root.glob("*.txt"))
+        parse(path, number, line)
+        for folder in folders or WEIGHTS
+        for path in sorted(folder.glob("*.txt"))
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
     ]
 
 
-def parse(language: str, number: int, line: str) -> Opening:
+def parse(path: Path, number: int, line: str) -> Opening:
     """Read a message: `own` or `other`, `/` if the rest is on a new line or `+`, and both parts."""
     match = _LINE.fullmatch(line)
     if match is None:
-        raise ValueError(f"{language}, line {number}: not `own|other +|/ opening | text`")
+        raise ValueError(f"{path}, line {number}: not `own|other +|/ opening | text`")
     whose, joint, opening, following = match.groups()
-    space = "" if language in _UNSPACED else " "
-    joint = "\n" if joint == "/" else space
-    return Opening(language, number, whose == "other", opening, joint, following)
+    space = "" if path.stem in _UNSPACED else " "
+    return Opening(
+        language=path.stem,
+        number=number,
+        hands_over=whose == "other",
+        text=opening,
+        weight=WEIGHTS[path.parent],
+        joint="\n" if joint == "/" else space,
+        following=following,
+        folder=path.parent,
+    )
 
 
 def more_openings() -> Iterator[Opening]:
@@ -151,7 +165,7 @@ def main() -> int:
     line_apart = data.rows(lambda one: one.is_apart)
     language_apart = data.rows(lambda one: one.language in LANGUAGES_APART)
     known = Data(list(compress(data.openings, ~line_apart & ~language_apart)))
-    of_file = known.rows(lambda one: one.weight == MESSAGES)
+    of_file = known.rows(lambda one: one.folder is not None)
     by_kind = known.cross_validate(one.number % EACH_APART for one in known.openings)[:, 0]
     known.report("other kinds", of_file, by_kind)
     known.report("turns of notes", known.rows(lambda one: one.weight == TURN), by_kind)
@@ -160,7 +174,7 @@ def main() -> int:
     if options.apart:
         scores = train_notes.predict(known.fit(), data.inputs)[:, 0]
         data.report("lines apart", line_apart & ~language_apart, scores)
-        of_file = data.rows(lambda one: one.weight == MESSAGES)
+        of_file = data.rows(lambda one: one.folder is not None)
         data.report("languages apart", language_apart & of_file, scores)
     if options.write:
         train_notes.write(TARGET, replace(data.fit(~line_apart), cutoffs={HANDOVER: CUTOFF}))

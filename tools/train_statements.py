@@ -1,7 +1,8 @@
-"""Fit the weights of `remanence.observers.learned.statements` to `data/notes` and `data/facts`.
+"""Fit the weights of `remanence.observers.learned.statements` to `data/notes`, `data/statements` and `data/facts`.
 
-They are fitted to the user's lines of the notes corpus, and what is stated also to the statements of users in
-`data/facts`, which are often about their affairs and not about them: "Kickoff is at 14:00.".
+They are fitted to the user's lines of the notes corpus; what is stated also to the short messages of
+`data/statements`, and to the statements of users in `data/facts`, which are often about their affairs and
+not about them: "Kickoff is at 14:00.".
 
 `python -m tools.train_statements` prints by cross-validation how much of what users state is kept,
 by the share of look-alikes that are kept too, how many changes are found, by the share of other
@@ -39,6 +40,9 @@ TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
 FACTS = notes_corpus.ROOT.with_name("facts")
 """Statements of users, told to fit other scores; of their wishes and changes not all are marked."""
+SHORT = notes_corpus.ROOT.with_name("statements")
+"""Short messages of users, with a sign each; of their changes none is marked."""
+STATEMENT, WISH, NEITHER = "+", "*", "-"
 FOLLOWING = 2
 """Turns put behind a lead-in."""
 HEADS = (STATED, CHANGES, WISHES)
@@ -62,6 +66,7 @@ WEIGHTS = {
     notes_corpus.RULES: 0.5,
     "": 0.6,
     FACTS.name: 0.5,
+    SHORT.name: 2.0,
 }
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
 ONLY_BARE = (notes_corpus.CHANGES, notes_corpus.RULES)
@@ -166,6 +171,24 @@ def told() -> Iterator[Example]:
             )
 
 
+def short() -> Iterator[Example]:
+    """Yield the messages of `SHORT`."""
+    for path in sorted(SHORT.glob("*.txt")):
+        for number, line in enumerate(path.read_text("utf-8").splitlines()):
+            sign, _, text = line.partition(" ")
+            if sign not in (STATEMENT, WISH, NEITHER):
+                raise ValueError(f"{path}, line {number + 1}: not `+|*|- text`")
+            yield Example(
+                line=Line(text, "user"),
+                is_stated=sign != NEITHER,
+                is_change=False,
+                is_wish=sign == WISH,
+                language=path.stem,
+                fold=number // LINES_ALIKE % train_notes.FOLDS,
+                register=SHORT.name,
+            )
+
+
 def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Iterator[Example]:
     """Yield others of the same language, two behind what each lead-in has before its colon."""
     first = _groups(lead_ins)
@@ -245,15 +268,18 @@ class Data(train_notes.Table):
         self.folds = np.array([one.fold for one in found])
         self.registers = np.array([one.register for one in found])
         weights = np.array([WEIGHTS.get(one.register, 1.0) for one in found])
-        marked = self.registers != FACTS.name
+        has_changes = ~np.isin(self.registers, (FACTS.name, SHORT.name))
+        has_wishes = self.registers != FACTS.name
         # Changes are told from other statements alone.
-        self.weights = np.stack([weights, marked & self.truth[:, 0], marked], axis=1)
+        columns = [weights, has_changes & self.truth[:, 0], has_wishes]
+        self.weights = np.stack(columns, axis=1)
 
 
 def report(data: Data, scores: Floats) -> dict[str, float]:
     """Print a row per share of false ones and return the cutoffs."""
     stated, changes, wishes = data.truth.T
-    hard, said = data.registers == HARD, ~np.isin(data.registers, ("", FACTS.name))
+    hard = data.registers == HARD
+    said = ~np.isin(data.registers, ("", FACTS.name, SHORT.name))
     talk = np.isin(data.registers, notes_corpus.REGISTERS)
     print_shares(scores[:, 0], stated, {HARD: hard, "conversations": talk})
     print_shares(scores[:, 1], changes, {"changes": said & stated})
@@ -285,7 +311,7 @@ def print_shares(scores: Floats, truth: Flags, kinds: dict[str, Flags]) -> None:
 
 def main() -> int:
     options = train_notes.options_of(__doc__)
-    data = Data([*examples(train_notes.conversations(held=False)), *told()])
+    data = Data([*examples(train_notes.conversations(held=False)), *told(), *short()])
     cutoffs = report(data, data.cross_validate(data.folds))
     if options.write:
         train_notes.write(TARGET, replace(data.fit(), cutoffs=cutoffs))

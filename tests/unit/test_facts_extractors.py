@@ -210,7 +210,7 @@ async def test_what_a_user_says_behind_a_greeting_or_the_label_of_a_note_is_a_fa
         "My boss wrote: I am on leave until the 9th. Never call me at home.",
         "Imagine: you are a pirate. I have one eye and I live on rum.",
         "用英语说：你好。我住在北京，我有两只狗。",
-        "Write a short story in first person. I'm a 70 year old sailor and I live in Lisbon.",
+        "Write a short story in the first person. I'm a 70 year old sailor and I live in Lisbon.",
         "Bir korsanın günlüğünü yaz. Adım Kara Mehmet ve bir gözüm kör.",
         "写一段老兵的独白。我八十岁，住在重庆，打过仗。",
     ],
@@ -290,7 +290,7 @@ async def test_a_statement_behind_a_lead_in_is_a_fact(text: str) -> None:
     [
         "allergy: penicillin, badly",
         "traitement: Kardégic 75 depuis l'infarctus",
-        "allergia: crostacei, quella grave",
+        "allergia: crostacei, grave",
         "remédio: losartana 50 toda manhã",
         "alergia: orzechy, ta groźna",
         "аллергия: арахис, тяжёлая",

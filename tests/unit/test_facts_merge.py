@@ -387,7 +387,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ),
         ("I keep kosher", "I no longer keep kosher", True),
         ("my boat leaves at 17:05", "my sister's bus leaves at 18:20 now", False),
-        ("I play the viola at the Arts Club", "I left the Arts Club", False),
+        ("I play the viola at the Arts Club", "My brother left the Arts Club", False),
         ("I teach at Marsh School", "my niece teaches at Marsh School now", False),
         ("lease 4410 ends in June", "lease 4401 ends in June", False),
         ("I drink coffee.", "I don't drink alcohol anymore.", False),

@@ -80,7 +80,7 @@ async def test_sentences_that_can_be_read_alone_are_facts_of_their_own(
     [
         ("How many guests are coming to the barbecue?", "fourteen then."),
         ("Wie oft gehst du zur Krankengymnastik?", "zweimal pro woche"),
-        ("引っ越しの手伝いは何人来ますか？", "5人です。"),
+        ("何時に待ち合わせますか？", "7時です。"),
     ],
 )
 async def test_an_answer_is_a_fact_with_its_question_and_goes_with_either_message(
@@ -93,9 +93,9 @@ async def test_an_answer_is_a_fact_with_its_question_and_goes_with_either_messag
 
 
 async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> None:
-    (fact,) = await facts("> I'd book the earlier train. Shall I?", "no, the 9:40.")
+    (fact,) = await facts("> I'd book the earlier train. Shall I?", "no, I'll take the 9:40.")
 
-    assert fact.summary == "“I'd book the earlier train. Shall I?” – no, the 9:40."
+    assert fact.summary == "“I'd book the earlier train. Shall I?” – no, I'll take the 9:40."
 
 
 @pytest.mark.parametrize(

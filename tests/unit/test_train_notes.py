@@ -1,6 +1,7 @@
 """The script that fits the learned scores, beside the code that ships."""
 
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
 
@@ -12,6 +13,14 @@ from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import scorer as open_scorer
 from remanence.observers.learned.statements import statement_scorer
 from remanence.observers.learned.weights import load
+
+BENCHMARKS = Path("benchmarks")
+UNSEEN_TABLES = (
+    *("statements", "statements_2", "answers", "asking", "borrowed", "common", "everyday"),
+    *("hasty", "messages", "plain", "style", "typical"),
+)
+MARK = 3
+"""The length of the longest mark of a column, such as `yes`."""
 
 Corpus: TypeAlias = list[list[notes_corpus.Sentence]]
 
@@ -78,3 +87,26 @@ def test_no_sentence_that_is_set_aside_is_fitted(train_notes: ModuleType, fitted
 
     assert units.isdisjoint(apart)
     assert not any(unit[0].register in notes_corpus.UNSEEN_REGISTERS for unit in fitted)
+
+
+def test_no_line_of_an_unseen_table_of_statements_is_fitted(
+    train_notes: ModuleType, fitted: Corpus
+) -> None:
+    train_statements = import_module("tools.train_statements")
+    fitted_lines = {
+        sentence.text
+        for unit in fitted
+        for sentence in unit
+        if sentence.speaker == "u" and sentence.register in train_notes.APART
+    }
+    fitted_lines |= {one.line.text for one in train_statements.told()}
+    fitted_lines |= {one.line.text for one in train_statements.short()}
+
+    unseen = {
+        cell
+        for name in UNSEEN_TABLES
+        for line in (BENCHMARKS / f"unseen_{name}.tsv").read_text("utf-8").splitlines()
+        for cell in line.split("\t")[1:]
+        if len(cell) > MARK
+    }
+    assert fitted_lines & unseen == set()
