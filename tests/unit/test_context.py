@@ -171,6 +171,20 @@ def test_plain_text_shows_calls_and_results_and_names_what_has_no_text() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("bo", "user: bo: Hi."),
+        ("Bo Li", "user: Bo Li: Hi."),
+        ("a[b]c#d", "user: a(b)c-d: Hi."),
+        ("assistant", "user: assistant: Hi."),
+        ("##", "user: Hi."),
+    ],
+)
+def test_a_name_in_plain_text_cannot_pass_for_a_role_or_a_head(name: str, shown: str) -> None:
+    assert context(Message.user("Hi.", name=name)).to_text() == shown
+
+
 def test_plain_text_keeps_the_letters_in_the_names_of_files() -> None:
     file = Message.from_openai(
         {

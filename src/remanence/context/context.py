@@ -9,6 +9,7 @@ from remanence.wire.call_names import OPENAI_ID_CHARS, RESPONSES_ID_CHARS, with_
 from remanence.wire.content import replace_media
 from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
+from remanence.wire.parts import label
 from remanence.wire.turns import (
     CACHE_CONTROL,
     OPENAI_BREAKPOINT,
@@ -230,7 +231,7 @@ class Context:
         ]
         turns = openai_turns(messages, volatile=self.volatile)
         pieces = [block.text for block in self.system]
-        pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
+        pieces += [f"{_speaker(turn)}: {_plain(turn)}" for turn in turns]
         return "\n\n".join(pieces)
 
 
@@ -259,6 +260,12 @@ def _openai_system(blocks: Sequence[SystemBlock], most: int) -> str | list[JsonO
 
 def _text(blocks: Sequence[SystemBlock]) -> str:
     return "\n\n".join(block.text for block in blocks)
+
+
+def _speaker(turn: JsonObject) -> str:
+    """Return the role, and the name behind it, as a name alone could pass for a role."""
+    name = label(turn.get("name") or "")
+    return f"{turn['role']}: {name}" if name else str(turn["role"])
 
 
 def _plain(turn: JsonObject) -> str:
