@@ -659,9 +659,9 @@ class Conversation:
         """Erase messages, notes, log, facts and exported blocks, and discard work in progress.
 
         When this returns, no byte of the text is left in the files of a SQLite database. For that,
-        the file is rewritten, which blocks writers for a second per 100 MB; without *scrub* it is
-        not, until the next erasure or the next start of a memory. Model calls stay in the ledger
-        under their user, without the conversation's name. Returns a receipt, or None if the
+        the file is rewritten, which blocks writers for 10 to 25 ms for each megabyte; without *scrub*
+        it is not, until the next erasure or the next start of a memory. Model calls stay in the
+        ledger under their user, without the conversation's name. Returns a receipt, or None if the
         conversation does not exist.
 
         Raises:

@@ -139,7 +139,8 @@ class Memory:
         `await memory.close()` at the end.
 
         Args:
-            url: `sqlite:///file.db` or `sqlite:///:memory:`; by default that of *settings*.
+            url: `sqlite:///file.db`, `sqlite:///:memory:` or `postgresql://user@host/database`; by
+                default that of *settings*.
             policy: when memory works; by default the one that *settings* describe.
             observer: makes notes from messages: an `Observer`, or a model to ask, such as
                 `anthropic:claude-haiku-4-5`; by default *model*, else the embedded observer.

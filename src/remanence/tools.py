@@ -42,7 +42,8 @@ _REST = ". Messages that say it stay: find them with a query, and forget them by
 def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     """Return `memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
 
-    The first three work on the facts of the conversation's user only.
+    The first three work on the facts of the conversation's user only; `memory_forget` also erases
+    messages, in all of the user's conversations.
 
     Raises:
         TypeError: *conversation* is not async.

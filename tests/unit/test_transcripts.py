@@ -254,6 +254,7 @@ def test_a_bad_line_is_named_with_its_value_and_the_remedy(lines: list[Any], exp
 )
 def test_a_file_of_another_format_is_refused_with_the_page_on_conversion(line: object) -> None:
     assert refusal(line).endswith(f"; {FORMATS}") or refusal(line).endswith(f": {FORMATS}")
+    assert "(Chat Completions and Responses)" in FORMATS
 
 
 @pytest.mark.parametrize("size", [40, 45, 60])

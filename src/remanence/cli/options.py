@@ -36,11 +36,7 @@ TranscriptFile = Annotated[
 ]
 Ratio = Annotated[
     float | None,
-    typer.Option(
-        min=0.001,
-        max=1.0,
-        help="The maximum share of tokens for notes; replay then observes the whole transcript.",
-    ),
+    typer.Option(min=0.001, max=1.0, help="The maximum share of tokens for notes."),
 ]
 Database = Annotated[
     str | None,

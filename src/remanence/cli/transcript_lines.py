@@ -13,8 +13,8 @@ SESSION_KEYS = ("messages", "sessions", "input", "output", "contents", "conversa
 `contents` from Gemini, `conversations` from exports."""
 
 FORMATS = (
-    "messages are read in the JSON of OpenAI, Anthropic, Gemini or the Vercel AI SDK "
-    "(docs/howto/import.md shows how to convert others)"
+    "messages are read in the JSON of OpenAI (Chat Completions and Responses), Anthropic, Gemini or "
+    "the Vercel AI SDK (docs/howto/import.md shows how to convert others)"
 )
 """Remedy for a file of another format."""
 

@@ -137,7 +137,7 @@ class Access:
         if self._failed_attempts is not None:
             self._failed_attempts.record(scope, caller)
         if caller is None:
-            detail = f"no valid key: send one in {KEY_HEADER}, or as a bearer token"
+            detail = f"no valid key: send one in {KEY_HEADER} or x-api-key, or as a bearer token"
             headers = {"www-authenticate": "Bearer"}
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)
             return

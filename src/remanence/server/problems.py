@@ -55,7 +55,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
         "unreadable_body",
         "POST /v1/facts: the body cannot be read (invalid start byte): send JSON in UTF-8",
     ),
-    (401, "no_key", "no valid key: send one in x-remanence-key, or as a bearer token"),
+    (401, "no_key", "no valid key: send one in x-remanence-key or x-api-key, or as a bearer token"),
     (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
     (403, "wrong_tenant", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
     (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
