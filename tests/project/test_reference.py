@@ -35,7 +35,7 @@ def test_every_public_name_is_documented_and_no_other() -> None:
 
 
 def test_every_method_of_a_conversation_is_documented_and_no_other() -> None:
-    assert names_in("# Conversation") == public_members(Conversation) - {"id"}
+    assert names_in("# Conversation") == public_members(Conversation)
 
 
 def test_every_method_and_attribute_of_a_memory_is_documented_and_no_other() -> None:
