@@ -793,6 +793,30 @@ async def test_blocks_of_other_messages_that_name_a_value_go_when_it_is_forgotte
     assert len(receipt.segments) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["x" * 246, "\u674e" * 82, "x" * 500], ids=["ASCII", "Chinese", "the longest"]
+)
+async def test_what_was_said_under_a_long_id_is_forgotten_with_its_blocks(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    settings = Settings(blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        chat = memory.conversation(name, user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.end()
+        (file,) = (tmp_path / "blocks").iterdir()
+        assert b"Quetzalcoatl" in file.read_bytes()
+
+        message = await chat.forget("secret")
+        left = file.read_bytes()
+        user = await memory.forget_user("ana")
+
+        assert (message.erased, user.erased) == (True, True)
+        assert b"Quetzalcoatl" not in left
+        assert not file.exists()
+        assert await chat.delete() is None
+
+
 async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> None:
     settings = Settings(daily_directory=str(tmp_path / "days"))
     async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:

@@ -32,6 +32,8 @@ Tier: TypeAlias = Literal["session", "cross-session"]
 DIRECTORY = "~/.zora/memory/observations"
 KEEP_LAST = 200
 CROSS_SESSION = "cross-session"
+_LONGEST_NAME = 255
+"""Maximum length of a file name in bytes."""
 
 _WRITING = threading.Lock()
 """Serialises the writes of this process, in which several stores may use one directory.
@@ -198,7 +200,10 @@ class BlockStore:
         """
         own = self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
         foreign = self._directory / f"{session_id}.jsonl"
-        is_name = foreign.parent == self._directory and "\0" not in session_id
+        length = len(f"{foreign.name}{UNFINISHED}".encode("utf-8", "surrogatepass"))
+        is_name = (
+            foreign.parent == self._directory and "\0" not in session_id and length <= _LONGEST_NAME
+        )
         is_free = foreign not in (own, self._cross_session_file)
         return [own, foreign] if is_name and is_free else [own]
 
