@@ -573,8 +573,8 @@ class Conversation:
 
         Raises:
             InvalidArgument: a message or fact does not exist, or nothing is named.
-            StoreUnavailable: a file was in use or the disk too full. The text is erased from the memory
-                already; repeat the call to erase its bytes.
+            StoreUnavailable: a file was in use, the disk too full, or a copy outside of the database
+                could not be erased. The memory may still have the text: repeat the call.
         """
         require_texts(message_ids=message_ids, facts=facts)
         require_text(query=query, optional=True)

@@ -448,8 +448,9 @@ class Memory:
         from the ledger and events all the same.
 
         Raises:
-            StoreUnavailable: a file was in use or the disk too full. The user is erased from the memory
-                already; repeat the call to erase the bytes, and to get the whole receipt.
+            StoreUnavailable: a file was in use, the disk too full, or a copy outside of the database
+                could not be erased. The memory may still have the user: repeat the call, which then
+                returns the whole receipt.
         """
         owner = self._runtime.owner(user, tenant)
         self._runtime.check_writable()
