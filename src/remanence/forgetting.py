@@ -172,19 +172,16 @@ async def delete_conversation(
     runtime: Runtime, ref: ConversationRef, owner: Owner | None, *, scrub: bool
 ) -> Receipt | None:
     """Erase a conversation with its notes, facts and blocks; None if it does not exist."""
+    runtime.check_writable()
     runtime.segment_writer.live_prompts.pop(ref, None)
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
-    await _forget_vectors(runtime, owner, mine)
-    deleted = await runtime.store.delete(ref)
-    if deleted:
+    await _forget_outside(runtime, [ref], owner, mine, erasure)
+    if await runtime.store.delete(ref):
         erasure.add(conversations=[ref.id], messages=messages, facts=mine)
-        await _forget_vectors(runtime, owner, mine)
-    blocks = runtime.blocks(ref.tenant)
-    if blocks is not None and await blocks.delete(ref.id) and erasure.receipt.erased:
-        erasure.add(files=[ref.id])
+    await _forget_outside(runtime, [ref], owner, erasure.receipt.facts, erasure)
     if scrub:
         await runtime.store.scrub(if_due=not erasure.receipt.erased)
     receipt = erasure.finish()
@@ -206,21 +203,31 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         runtime.segment_writer.live_prompts.pop(ref, None)
     facts = await runtime.store.facts(owner, history=True)
     erasure.add(facts=[fact.id for fact in facts])
-    # Before and after: a failure here leaves the call repeatable, and files may grow meanwhile.
-    await _forget_outside(runtime, owner, erasure)
+    gone = erasure.receipt
+    refs = [ConversationRef(owner.tenant, name) for name in gone.conversations]
+    await _forget_outside(runtime, refs, owner, gone.facts, erasure)
     await runtime.store.forget_user(owner)
-    await _forget_outside(runtime, owner, erasure)
+    await _forget_outside(runtime, refs, owner, gone.facts, erasure)
     await runtime.store.scrub()
     return erasure.finish()
 
 
-async def _forget_outside(runtime: Runtime, owner: Owner, erasure: "_Erasure") -> None:
-    """Erase a user's data outside of the database."""
-    await _forget_vectors(runtime, owner, erasure.receipt.facts)
-    if (blocks := runtime.blocks(owner.tenant)) is not None:
-        for name in erasure.receipt.conversations:
-            if await blocks.delete(name):
-                erasure.add(files=[name])
+async def _forget_outside(
+    runtime: Runtime,
+    refs: Sequence[ConversationRef],
+    owner: Owner | None,
+    facts: Sequence[str],
+    erasure: "_Erasure",
+) -> None:
+    """Erase the copies of conversations and facts outside of the database.
+
+    Called before their rows are erased, so that a call that fails or is killed can be repeated, and
+    again afterwards, as other tasks may have added some meanwhile.
+    """
+    await _forget_vectors(runtime, owner, facts)
+    for ref in refs:
+        if (blocks := runtime.blocks(ref.tenant)) is not None and await blocks.delete(ref.id):
+            erasure.add(files=[ref.id])
 
 
 class _Erasure:
@@ -252,11 +259,7 @@ class _Erasure:
 
 
 async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Sequence[str]) -> None:
-    """Erase facts from an external vector store.
-
-    Called before the facts are erased, so that a failed call can be repeated, and again afterwards,
-    as the indexer may have added vectors meanwhile.
-    """
+    """Erase facts from an external vector store."""
     if owner and fact_ids and runtime.fact_vectors is not None:
         await runtime.fact_vectors.forget(owner, fact_ids)
 

@@ -793,6 +793,39 @@ async def test_blocks_of_other_messages_that_name_a_value_go_when_it_is_forgotte
     assert len(receipt.segments) == 2
 
 
+@pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])
+async def test_an_erasure_that_failed_at_a_file_is_repeated_in_a_new_process(
+    path: Path, tmp_path: Path, what: str
+) -> None:
+    async def erase(memory: Memory) -> Receipt | None:
+        chat = memory.conversation("chat", user="ana")
+        if what == "a message":
+            return await chat.forget("secret")
+        return await (chat.delete() if what == "the conversation" else memory.forget_user("ana"))
+
+    blocks = tmp_path / "blocks"
+    settings = Settings(blocks_directory=str(blocks))
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.end()
+        across = blocks / "cross-session.jsonl"
+        across.write_bytes((blocks / "chat.jsonl").read_bytes())
+        in_the_way = across.with_name(f"{across.name}.new")
+        in_the_way.mkdir()
+        with pytest.raises(StoreUnavailable, match="cannot be read or written"):
+            await erase(memory)
+    in_the_way.rmdir()
+
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        receipt = await erase(memory)
+
+    assert receipt is not None
+    assert receipt.message_ids[0] == "secret"
+    assert traces(path) == []
+    assert not any(b"Quetzalcoatl" in file.read_bytes() for file in blocks.iterdir())
+
+
 @pytest.mark.parametrize(
     "name", ["x" * 246, "\u674e" * 82, "x" * 500], ids=["ASCII", "Chinese", "the longest"]
 )
