@@ -9,6 +9,7 @@ from remanence.archive.blocks import BlockStore
 from remanence.engine.forgetting import Forgetting
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
+from remanence.facts.vectors import forget_vectors
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
@@ -76,7 +77,8 @@ async def forget_messages(
     places = {message.seq for message in named}  # forgotten ones, too: a call may have failed
 
     async def erase_outside(erasure: Erasure) -> None:
-        await _forget_vectors(runtime, owner, erasure.facts)
+        if owner is not None:
+            await forget_vectors(runtime.fact_vectors, owner, erasure.facts)
         if (blocks := runtime.blocks(ref.tenant)) is not None:
             found.add(files=await blocks.forget(ref.id, places, erasure.segments))
         if owner is not None and runtime.daily is not None:  # only people change daily notes
@@ -224,7 +226,8 @@ async def _forget_outside(
     Called before their rows are erased, so that a call that fails or is killed can be repeated, and
     again afterwards, as other tasks may have added some meanwhile.
     """
-    await _forget_vectors(runtime, owner, facts)
+    if owner is not None:
+        await forget_vectors(runtime.fact_vectors, owner, facts)
     for ref in refs:
         if (blocks := runtime.blocks(ref.tenant)) is not None and await blocks.delete(ref.id):
             erasure.add(files=[ref.id])
@@ -256,12 +259,6 @@ class _Erasure:
     def finish(self) -> Receipt:
         self._runtime.unfinished_erasures.pop(self._subject, None)
         return replace(self.receipt, at=self._runtime.clock.now())
-
-
-async def _forget_vectors(runtime: Runtime, owner: Owner | None, fact_ids: Sequence[str]) -> None:
-    """Erase facts from an external vector store."""
-    if owner and fact_ids and runtime.fact_vectors is not None:
-        await runtime.fact_vectors.forget(owner, fact_ids)
 
 
 async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[ConversationRef]:

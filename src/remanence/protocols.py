@@ -234,7 +234,7 @@ class FactVectors(Protocol):
         """Return ids of the owner's facts, nearest first."""
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        """Erase the vectors of facts, from all models."""
+        """Erase the vectors of facts, from all models; whatever this raises, the facts stay."""
 
 
 EVERYTHING = RecallFilter()

@@ -10,6 +10,7 @@ qdrant_client = pytest.importorskip("qdrant_client", reason="needs remanence[qdr
 from qdrant_client import AsyncQdrantClient  # noqa: E402 - after the check that it is there
 
 from remanence import Memory, Message, Policy  # noqa: E402 - as above
+from remanence.errors import StoreUnavailable  # noqa: E402 - as above
 from remanence.recall.qdrant import QdrantFactVectors  # noqa: E402 - as above
 from remanence.types import Owner  # noqa: E402 - as above
 
@@ -170,7 +171,7 @@ async def test_forgetting_that_qdrant_interrupted_leaves_no_vector_when_it_is_re
             else:
                 await (chat.forget("green") if call == "message" else chat.forget(facts=[fact.id]))
 
-        with pytest.raises(ConnectionError):
+        with pytest.raises(StoreUnavailable, match=r"Interrupted .* \(ConnectionError\)"):
             await forget()
         vectors.is_up = True
         await forget()

@@ -20,6 +20,7 @@ from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessa
 from remanence.facts.extraction import KNOWN_FACTS, TRIES, merge_known
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
+from remanence.facts.vectors import forget_vectors
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
@@ -180,7 +181,8 @@ class Facts:
         When it returns, no byte of them is left in the files of a SQLite database.
 
         Raises:
-            StoreUnavailable: another process reads the files, which still have the text: call again.
+            StoreUnavailable: another process reads the files, or the vectors could not be erased. The
+                text may be left: call again.
         """
         owner = self._owner(user, tenant)
         require_text(fact_id=fact_id)
@@ -189,10 +191,11 @@ class Facts:
         if self._vectors is not None:  # before, so that a failed call can be repeated
             known = await self._store.facts(owner, history=True)
             gone = [*with_superseded(known, {fact_id})]
-            await self._forget_vectors(owner, gone)
+            await forget_vectors(self._vectors, owner, gone)
         if await self._store.forget_fact(owner, fact_id):
             self._unfinished_erasures[subject] = None
-        await self._forget_vectors(owner, gone)  # as the indexer may have put one there meanwhile
+        # Again, as the indexer may have put one there meanwhile.
+        await forget_vectors(self._vectors, owner, gone)
         is_ours = subject in self._unfinished_erasures
         await self._store.scrub(if_due=not is_ours)
         self._unfinished_erasures.pop(subject, None)
@@ -228,10 +231,6 @@ class Facts:
         """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(user, tenant), fact_id)
-
-    async def _forget_vectors(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        if self._vectors is not None and fact_ids:
-            await self._vectors.forget(owner, fact_ids)
 
 
 def _check_valid_from(moment: datetime | None) -> None:
