@@ -661,11 +661,11 @@ class Conversation:
         When this returns, no byte of the text is left in the files of a SQLite database. For that,
         the file is rewritten, which blocks writers for 10 to 25 ms for each megabyte; without *scrub*
         it is not, until the next erasure or the next start of a memory. Model calls stay in the
-        ledger under their user, without the conversation's name. Returns a receipt, or None if the
-        conversation does not exist.
+        ledger under their user, without the conversation's name. Returns a receipt, or None if there is
+        nothing of the conversation.
 
         Raises:
-            StoreUnavailable: a file, in use or on a full disk, still has the text: call again.
+            StoreUnavailable: as for `forget`; the memory may still have the text: call again.
         """
         owner = await self.owner()
         return await delete_conversation(self._runtime, self.ref, owner, scrub=scrub)

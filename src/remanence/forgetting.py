@@ -13,7 +13,16 @@ from remanence.facts.vectors import forget_vectors
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, Erasure, ForgottenMessage, Hit, Message, Owner, Receipt
+from remanence.types import (
+    ConversationRef,
+    Erasure,
+    ForgottenMessage,
+    Hit,
+    Message,
+    Owner,
+    Receipt,
+    Segment,
+)
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -173,16 +182,24 @@ async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: Bloc
 async def delete_conversation(
     runtime: Runtime, ref: ConversationRef, owner: Owner | None, *, scrub: bool
 ) -> Receipt | None:
-    """Erase a conversation with its notes, facts and blocks; None if it does not exist."""
+    """Erase a conversation with its notes, facts and blocks; None if there is nothing of it."""
     runtime.check_writable()
     runtime.segment_writer.live_prompts.pop(ref, None)
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
+    segments = await runtime.store.segments(ref, live=False)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
     await _forget_outside(runtime, [ref], owner, mine, erasure)
-    if await runtime.store.delete(ref):
-        erasure.add(conversations=[ref.id], messages=messages, facts=mine)
+    if (vectors := await runtime.store.delete(ref)) is not None:
+        erasure.add(
+            conversations=[ref.id],
+            messages=messages,
+            segments=[segment.id for segment in segments],
+            notes_gone=_count_notes(segments),
+            facts=mine,
+            vectors=vectors,
+        )
     await _forget_outside(runtime, [ref], owner, erasure.receipt.facts, erasure)
     if scrub:
         await runtime.store.scrub(if_due=not erasure.receipt.erased)
@@ -199,16 +216,20 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     if runtime.daily is not None:  # first, as a consolidation in progress still saves facts
         erasure.add(files=await runtime.daily.forget(owner))
     await runtime.ledger.settle()
+    notes_gone = 0
     async for ref in conversations_of(runtime, owner):
         messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
-        erasure.add(conversations=[ref.id], messages=messages)
+        segments = await runtime.store.segments(ref, live=False)
+        notes_gone += _count_notes(segments)
+        found = [segment.id for segment in segments]
+        erasure.add(conversations=[ref.id], messages=messages, segments=found)
         runtime.segment_writer.live_prompts.pop(ref, None)
     facts = await runtime.store.facts(owner, history=True)
     erasure.add(facts=[fact.id for fact in facts])
     gone = erasure.receipt
     refs = [ConversationRef(owner.tenant, name) for name in gone.conversations]
     await _forget_outside(runtime, refs, owner, gone.facts, erasure)
-    await runtime.store.forget_user(owner)
+    erasure.add(vectors=await runtime.store.forget_user(owner), notes_gone=notes_gone)
     await _forget_outside(runtime, refs, owner, gone.facts, erasure)
     await runtime.store.scrub()
     return erasure.finish()
@@ -229,8 +250,8 @@ async def _forget_outside(
     if owner is not None:
         await forget_vectors(runtime.fact_vectors, owner, facts)
     for ref in refs:
-        if (blocks := runtime.blocks(ref.tenant)) is not None and await blocks.delete(ref.id):
-            erasure.add(files=[ref.id])
+        if (blocks := runtime.blocks(ref.tenant)) is not None:
+            erasure.add(files=await blocks.delete(ref.id))
 
 
 class _Erasure:
@@ -284,6 +305,10 @@ async def _read_forgotten(
             if message.kind != "forgotten"
         ]
     )
+
+
+def _count_notes(segments: Iterable[Segment]) -> int:
+    return sum(len(segment.notes) for segment in segments if segment.live)
 
 
 def _forgotten(ref: ConversationRef, message: Message, salt: str) -> ForgottenMessage:

@@ -324,16 +324,20 @@ class Tape(Protocol):
             StoreError: the live segments would no longer cover the tape.
         """
 
-    async def delete(self, ref: ConversationRef) -> bool:
-        """Erase a conversation and everything derived from it, including facts; false if there is none.
+    async def delete(self, ref: ConversationRef) -> int | None:
+        """Erase a conversation and everything derived from it, including facts.
 
+        Returns the number of erased vectors of messages and notes, or None if it does not exist.
         Repetitions replace erased facts as in `forget`; a fork that has the messages of a fact counts
         as repeating it. Model calls stay in the ledger under their user, without the conversation's
         name.
         """
 
-    async def forget_user(self, owner: Owner) -> None:
-        """Erase a user's conversations and facts, and the user's name in the ledger."""
+    async def forget_user(self, owner: Owner) -> int:
+        """Erase a user's conversations and facts, and the user's name in the ledger.
+
+        Returns the number of erased vectors of messages and notes.
+        """
 
 
 class Segments(Protocol):

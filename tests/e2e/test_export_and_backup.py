@@ -266,7 +266,7 @@ def test_forget_export_and_backup_work_in_the_shell(
         capsysbinary.readouterr().out,
     )
     assert main(["forget", "--user", "ana", "--yes", *db]) == 0
-    summary = b"forgotten: 1 conversation, 1 message, 1 fact (--verbose lists them)\n"
+    summary = b"forgotten: 1 conversation, 1 message, 1 segment, 1 fact (--verbose lists them)\n"
     assert capsysbinary.readouterr().out == summary
     assert main(["forget", *db]) == 2
     assert main(["forget", "chat", *db]) == 2

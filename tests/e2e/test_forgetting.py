@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -793,16 +793,46 @@ async def test_blocks_of_other_messages_that_name_a_value_go_when_it_is_forgotte
     assert len(receipt.segments) == 2
 
 
+async def erase(memory: Memory, what: str) -> Receipt | None:
+    """Erase the message "secret" of Ana's conversation "chat", the conversation, or Ana."""
+    chat = memory.conversation("chat", user="ana")
+    if what == "a message":
+        return await chat.forget("secret")
+    return await (chat.delete() if what == "the conversation" else memory.forget_user("ana"))
+
+
+async def embed_length(texts: Sequence[str]) -> list[list[float]]:
+    return [[1.0, float(len(text) % 7)] for text in texts]
+
+
+@pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])
+async def test_a_receipt_names_notes_vectors_and_files_whatever_is_erased(
+    path: Path, tmp_path: Path, what: str
+) -> None:
+    blocks = tmp_path / "blocks"
+    settings = Settings(blocks_directory=str(blocks))
+    async with Memory.open(
+        f"sqlite:///{path}", settings=settings, policy=Policy.zora(), embedder=embed_length
+    ) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"))
+        await chat.end()
+        (reflection,) = await chat.reflections()
+
+        receipt = await erase(memory, what)
+
+    assert receipt is not None
+    assert len(receipt.segments) == 2  # with the observation that was condensed
+    assert receipt.segments[-1] == reflection.id
+    assert receipt.notes_gone == len(reflection.notes) > 0
+    assert receipt.vectors == 1 + receipt.notes_gone
+    assert receipt.files == (str(blocks / "chat.jsonl"), str(blocks / "cross-session.jsonl"))
+
+
 @pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])
 async def test_an_erasure_that_failed_at_a_file_is_repeated_in_a_new_process(
     path: Path, tmp_path: Path, what: str
 ) -> None:
-    async def erase(memory: Memory) -> Receipt | None:
-        chat = memory.conversation("chat", user="ana")
-        if what == "a message":
-            return await chat.forget("secret")
-        return await (chat.delete() if what == "the conversation" else memory.forget_user("ana"))
-
     blocks = tmp_path / "blocks"
     settings = Settings(blocks_directory=str(blocks))
     async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
@@ -814,11 +844,11 @@ async def test_an_erasure_that_failed_at_a_file_is_repeated_in_a_new_process(
         in_the_way = across.with_name(f"{across.name}.new")
         in_the_way.mkdir()
         with pytest.raises(StoreUnavailable, match="cannot be read or written"):
-            await erase(memory)
+            await erase(memory, what)
     in_the_way.rmdir()
 
     async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
-        receipt = await erase(memory)
+        receipt = await erase(memory, what)
 
     assert receipt is not None
     assert receipt.message_ids[0] == "secret"

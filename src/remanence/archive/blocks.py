@@ -140,15 +140,16 @@ class BlockStore:
         return pruned
 
     @in_thread
-    def delete(self, session_id: str) -> bool:
-        """Delete a session, also from the cross-session blocks; return false if it has no blocks."""
+    def delete(self, session_id: str) -> tuple[str, ...]:
+        """Delete a session, also from the cross-session blocks; return the changed files."""
         own, *others = (*self._session_files(session_id), self._cross_session_file)
         with _WRITING:
             for file in (own, *others):
                 remove(file.with_name(file.name + UNFINISHED))
-            is_removed = remove(own)
-            gone = [_remove_blocks(file, session_id, is_erasure=True) for file in others]
-            return sum(gone) > 0 or is_removed
+            changed = [file for file in others if _remove_blocks(file, session_id, is_erasure=True)]
+            if remove(own):
+                changed.insert(0, own)
+            return tuple(map(str, changed))
 
     @in_thread
     def forget(

@@ -33,13 +33,13 @@ class ForgottenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Receipt of a `forget` call; with `erased=False`, the candidates that a query found.
+    """Receipt of an erasure; with `erased=False`, the candidates that a query found.
 
     The digest of a message is `digest(message, salt)` of its former content; the salt is stored
     nowhere else, so that short texts cannot be guessed. `segments` are the erased segments, which
     covered a message or named a value of it, and `remade` their replacements, in which `notes_gone`
     notes (also of other messages) are missing and `notes_new` are new. `vectors` is the number of
-    erased vectors. `files` were rewritten or deleted; `still_in` are files maintained by people,
+    erased vectors of messages and notes. `files` were rewritten or deleted; `still_in` are files maintained by people,
     which have the text and were left alone. `kept` is the `chain` of the conversation's messages
     afterwards; empty for a user.
     """

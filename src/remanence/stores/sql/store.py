@@ -132,34 +132,35 @@ class SQLStore(ABC):
         cache = snapshots.Snapshots() if self._snapshots is None else self._snapshots
         return await self._read(partial(cache.read, ref=ref, tail_tokens=tail_tokens))
 
-    async def delete(self, ref: ConversationRef) -> bool:
+    async def delete(self, ref: ConversationRef) -> int | None:
         now = self._clock.now()
 
-        def delete(connection: Connection) -> bool:
+        def delete(connection: Connection) -> tape.Deleted | None:
             deleted = self._delete(connection, ref)
             if deleted is not None:
                 data = {"conversations": 1}
                 events_sql.add(connection, "forgotten", now, data, about=ref, user=deleted.user)
-            return deleted is not None
+            return deleted
 
-        return await self._erase(delete)
+        deleted = await self._erase(delete)
+        return None if deleted is None else deleted.vectors
 
-    async def forget_user(self, owner: Owner) -> None:
+    async def forget_user(self, owner: Owner) -> int:
         now = self._clock.now()
 
-        def forget(connection: Connection) -> None:
+        def forget(connection: Connection) -> int:
             refs = tape.lock_all(connection, owner)  # before the owner: the order of all writers
             facts = facts_sql.forget_owner(connection, owner)
-            for ref in refs:
-                self._delete(connection, ref)
+            deleted = [self._delete(connection, ref) for ref in refs]
             ledger.forget_user(connection, owner)
             events_sql.forget_user(connection, owner)
             if refs or facts:
                 data = {"conversations": len(refs), "facts": facts}
                 events_sql.add(connection, "forgotten", now, data, about=owner.tenant)
             self._plan_scrub(connection)
+            return sum(one.vectors for one in deleted if one is not None)
 
-        await self._write(forget)
+        return await self._write(forget)
 
     def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
         forking.leave_facts(connection, ref, self._clock)

@@ -64,10 +64,11 @@ class TapeWrite(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """The key and user of a deleted conversation."""
+    """The key and user of a deleted conversation, and the number of its vectors."""
 
     key: int
     user: str | None
+    vectors: int
 
 
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
@@ -290,7 +291,12 @@ def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
     """Delete a conversation and all rows that refer to it; None if it did not exist."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
+    vectors: int = connection.execute(
+        "SELECT count(*) FROM vectors JOIN conversations ON conversations.key = conversation "
+        "WHERE tenant = ? AND id = ?",
+        ref,
+    ).get
     row = connection.execute(
         'DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key, "user"', ref
     ).fetchone()
-    return Deleted(*row) if row else None
+    return Deleted(row[0], row[1], vectors) if row else None

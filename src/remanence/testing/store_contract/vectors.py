@@ -82,7 +82,7 @@ class VectorContract(Handles):
 
         hits = await store.nearest(OTHER, MODEL, RED, limit=9)
         assert [hit.text for hit in hits] == ["message red", "message green"]
-        await store.delete(REF)
+        assert await store.delete(REF) == 6  # of three messages and their notes
         assert await store.nearest(OTHER, MODEL, RED, limit=9) == hits
         assert await embed_all(store) == []
 
