@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from remanence.archive.blocks import BlockStore
 from remanence.engine.forgetting import Forgetting
+from remanence.engine.traces import Traces
 from remanence.errors import InvalidArgument
 from remanence.facts.merge import with_superseded
 from remanence.facts.vectors import forget_vectors
@@ -18,6 +19,7 @@ from remanence.types import (
     Erasure,
     ForgottenMessage,
     Hit,
+    MemoryState,
     Message,
     Owner,
     Receipt,
@@ -190,6 +192,8 @@ async def delete_conversation(
     segments = await runtime.store.segments(ref, live=False)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
+    if owner and mine:  # first, as the words that they repeat can only be found on the tape
+        erasure.add(facts=await _forget_derived(runtime, ref, owner))
     await _forget_outside(runtime, [ref], owner, mine, erasure)
     if (vectors := await runtime.store.delete(ref)) is not None:
         erasure.add(
@@ -208,6 +212,42 @@ async def delete_conversation(
         return None
     runtime.texts_changed()  # older facts may have become current
     return receipt
+
+
+async def _forget_derived(runtime: Runtime, ref: ConversationRef, owner: Owner) -> tuple[str, ...]:
+    """Erase the facts of other conversations that repeat one of this conversation."""
+    while (state := await runtime.store.state(ref)) is not None:
+        derived = await _find_derived(runtime, state, owner)
+        await forget_vectors(runtime.fact_vectors, owner, derived)
+        erasure = Erasure(tombstones=(), facts=derived, named=derived)
+        if not derived or await runtime.store.forget(state, erasure, at=runtime.clock.now()):
+            await forget_vectors(runtime.fact_vectors, owner, derived)
+            return derived
+    return ()
+
+
+async def _find_derived(runtime: Runtime, state: MemoryState, owner: Owner) -> tuple[str, ...]:
+    """Return facts of other conversations that repeat one that goes with this conversation.
+
+    A fact that another conversation, such as a fork, also says does not go.
+    """
+    store, ref = runtime.store, state.ref
+    facts = await store.facts(owner, history=True)
+    said_again = await store.repetitions(owner)
+    kept = {again.repeats for again in said_again if again.fact.conversation != ref.id}
+    gone = [fact for fact in facts if fact.conversation == ref.id and fact.id not in kept]
+    if not gone or all(fact.conversation in (None, ref.id) for fact in facts):
+        return ()
+    forgotten = [message async for message in read_tape(runtime, ref)]
+    traces = Traces(store=store, state=state, forgotten=forgotten)
+    if not await traces.in_facts(facts, {fact.id for fact in gone}):
+        return ()
+    async for other in conversations_of(runtime, owner):
+        if other != ref:
+            shared = await store.adopt_facts(other, gone)
+            gone = [fact for fact in shared if fact.conversation == ref.id]
+    derived = await traces.in_facts(facts, {fact.id for fact in gone})
+    return tuple(f.id for f in facts if f.id in derived and f.conversation != ref.id)
 
 
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:

@@ -176,8 +176,9 @@ async def test_notes_that_only_share_a_day_or_letters_with_a_forgotten_message_s
     assert receipt.segments == (first.id,)
 
 
+@pytest.mark.parametrize("erase", ["message", "conversation"])
 async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
-    url: str, tmp_path: Path
+    url: str, tmp_path: Path, erase: str
 ) -> None:
     answers = {
         "vegetarian": "Ana is a vegetarian",
@@ -202,12 +203,43 @@ async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
             await chat.append(Message.user(text, id="m1"))
             await chat.end()
 
-        receipt = await memory.conversation("monday", user="ana").forget("m1")
+        monday = memory.conversation("monday", user="ana")
+        receipt = await (monday.forget("m1") if erase == "message" else monday.delete())
 
         left = {fact.summary for fact in await memory.facts.list(user="ana", history=True)}
     assert left == {"Ana is a vegetarian", "Ana's sister lives in Lisbon"}
+    assert receipt is not None
     assert len(receipt.facts) == 2
     assert "Rua Augusta" not in content_of(tmp_path)
+
+
+@pytest.mark.parametrize("elsewhere", ["repeated", "forked"])
+async def test_a_fact_stays_that_quotes_one_which_another_conversation_also_says(
+    url: str, elsewhere: str
+) -> None:
+    async def extract(request: ModelRequest) -> str:
+        moved = "moved" in request.prompt.rpartition("#")[2]
+        summary = "Ana moved from Rua Augusta to Porto" if moved else "Ana lives in Rua Augusta"
+        return json.dumps([{"summary": summary, "source": [1]}])
+
+    async with Memory.open(url, extractor=extract) as memory:
+        monday, tuesday, friday = (memory.conversation(name, user="ana") for name in "abc")
+        await monday.append(Message.user("I live in Rua Augusta.", id="m1"))
+        await monday.end()
+        if elsewhere == "forked":
+            await monday.fork("b", last_seq=1)
+        else:
+            await tuesday.append(Message.user("I live in Rua Augusta.", id="m1"))
+            await tuesday.end()
+        await friday.append(Message.user("I moved to Porto.", id="m1"))
+        await friday.end()
+
+        await monday.delete()
+        kept = {fact.conversation for fact in await memory.facts.list(user="ana", history=True)}
+        await tuesday.delete()
+
+        assert kept == {"b", "c"}
+        assert await memory.facts.list(user="ana", history=True) == ()
 
 
 class CountedStore(FaultyStore):

@@ -1,5 +1,6 @@
 """Traces of forgotten messages in the notes of other messages, and in later facts."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
@@ -71,8 +72,11 @@ class Traces:
         A fact of another conversation can only have learned the term from an earlier fact. Facts
         saved by hand or from daily notes, which have no tape, are left alone.
         """
+        own = await asyncio.to_thread(
+            lambda: self._terms
+        )  # of a whole conversation if it is deleted
         gone = [fact for fact in facts if fact.id in erased]
-        known = frozenset(term for fact in gone for term in terms(fact.summary)) & self._terms
+        known = frozenset(term for fact in gone for term in terms(fact.summary)) & own
         since = min((fact.created_at for fact in gone), default=None)
         before = [f for f in facts if f.id not in erased and since and f.created_at < since]
         known -= frozenset(term for fact in before for term in terms(fact.summary))
@@ -83,7 +87,7 @@ class Traces:
                 continue
             if fact.conversation == self.state.ref.id:
                 is_later = (fact.last_seq or 0) > min(self._seqs, default=0)
-                named = terms(fact.summary) & self._terms
+                named = terms(fact.summary) & own
             else:
                 named = terms(fact.summary) & known
             if is_later and named:
