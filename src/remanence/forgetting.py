@@ -94,7 +94,8 @@ async def forget_messages(
             found.add(files=await blocks.forget(ref.id, places, erasure.segments))
         if owner is not None and runtime.daily is not None:  # only people change daily notes
             texts = [f.summary for f in known if f.id in erasure.facts]
-            sought = _texts_to_find([*map(everything_in, messages), *texts])
+            texts += [text for m in messages for text in (m.text, everything_in(m))]
+            sought = _texts_to_find(texts)
             found.add(still_in=await runtime.daily.find(sought, owner))
 
     forgetting = Forgetting(

@@ -1,6 +1,7 @@
 """Forgetting of what a message left elsewhere: facts, notes of other messages, errors, files."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import unicodedata
@@ -17,7 +18,15 @@ from remanence.protocols import ModelRequest
 from remanence.stores import open_store
 from remanence.testing import FaultyStore
 from remanence.testing.store_contract.samples import REF, fact, user
-from remanence.types import ConversationRef, FilePart, TextPart, ToolCallPart
+from remanence.types import (
+    ConversationRef,
+    Extra,
+    FilePart,
+    ImagePart,
+    Part,
+    TextPart,
+    ToolCallPart,
+)
 from remanence.types.receipt import chain, digest
 
 
@@ -104,6 +113,65 @@ async def test_a_query_finds_tool_arguments_and_names_and_texts_of_files(url: st
         found = await chat.forget(query="Größeweg")
 
     assert found.message_ids == ("m1", "m3", "m4")
+
+
+def base64_of(text: str, encoding: str = "utf-8") -> str:
+    return base64.b64encode(text.encode(encoding)).decode()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        TextPart(
+            text="See.", extra=Extra(dialect="anthropic", raw='{"cited_text": "Gr\\u00f6ße"}')
+        ),
+        TextPart(text='{"size": "Gr\\u00f6\\u00dfe"}'),
+        FilePart(file_id="Größe"),
+        FilePart(name="a.csv", data=base64_of("Größe")),
+        FilePart(media_type="text/plain", data=base64_of("Größe", "utf-16")),
+        FilePart(media_type="text/plain", data=base64_of("Größe", "latin-1")),
+        FilePart(url=f"data:text/plain;base64,{base64_of('Größe')}"),
+        ImagePart(media_type="image/svg+xml", data=base64_of("<svg><text>Größe</text></svg>")),
+    ],
+)
+async def test_a_query_finds_what_a_provider_or_a_file_says_in_its_own_form(
+    url: str, part: Part
+) -> None:
+    async with Memory.open(url) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message(role="user", content=(part,), id="m1"), Message.user("Hello."))
+
+        found = await chat.forget(query="Größe")
+
+    assert found.message_ids == ("m1",)
+
+
+async def test_a_query_finds_json_within_the_json_of_tool_arguments(url: str) -> None:
+    arguments = json.dumps({"body": json.dumps({"street": "Größeweg"})})
+    call = ToolCallPart(id="k", name="send", arguments=arguments)
+    async with Memory.open(url) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.assistant(tool_calls=[call], id="m1"))
+
+        found = await chat.forget(query="Größeweg")
+
+    assert found.message_ids == ("m1",)
+
+
+async def test_daily_notes_are_named_that_have_the_text_of_a_message_without_its_other_fields(
+    url: str, tmp_path: Path
+) -> None:
+    settings = Settings(daily_directory=str(tmp_path / "days"))
+    extra = Extra(dialect="anthropic", raw='{"cache_control": {"type": "ephemeral"}}')
+    said = TextPart(text="I keep bees in the garden.", extra=extra)
+    async with Memory.open(url, settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        day = await memory.note("Ana: I keep bees in the garden.", user="ana")
+        await chat.append(Message(role="user", content=(said,), name="Ana", id="m1"))
+
+        receipt = await chat.forget("m1")
+
+    assert receipt.still_in == (str(day),)
 
 
 QUOTED = [

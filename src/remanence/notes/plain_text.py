@@ -1,7 +1,8 @@
 """Texts in one form for comparison, whoever wrote them: Unicode's forms, marks, apostrophes."""
 
 import base64
-import binascii
+import codecs
+import contextlib
 import json
 import re
 import unicodedata
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from remanence.wire.content import payload
 from remanence.wire.message import Message
 from remanence.wire.parts import (
     FilePart,
@@ -24,7 +26,7 @@ from remanence.wire.parts import (
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
 _DROPPED = re.compile(f"[{_MARKS}]")
 _SIGNS = str.maketrans(dict.fromkeys("’‘ʼ＇`´", "'") | dict.fromkeys("‐‑‒–—−", "-"))
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
+_TEXT_TYPES = re.compile(r"text/|application/(json|xml|yaml)|.*\+(json|xml)$|$")
 
 
 def plain_text(text: str) -> str:
@@ -54,6 +56,7 @@ def _texts(part: Part) -> Iterator[str]:
     match part:
         case TextPart():
             yield part.text
+            yield from _strings(part.text)
         case ToolCallPart():
             yield f"{part.name} {part.arguments}"
             yield from _strings(part.arguments)
@@ -61,35 +64,48 @@ def _texts(part: Part) -> Iterator[str]:
             for inner in part.content:
                 yield from _texts(inner)
         case ImagePart():
-            yield part.url or ""
+            yield from (part.url or "", _file_text(part))
         case FilePart():
-            yield from (part.name or "", part.url or "", _file_text(part))
+            yield from (part.name or "", part.url or "", part.file_id or "", _file_text(part))
         case OtherPart():
             yield from _strings(part.raw)
+    if not isinstance(part, OtherPart) and part.extra is not None:
+        yield from _strings(part.extra.raw)
 
 
-def _file_text(file: FilePart) -> str:
-    if not file.data or not (file.media_type or "").startswith(_TEXT_TYPES):
+def _file_text(part: ImagePart | FilePart) -> str:
+    """Return the text of a file that is text by its media type, or has none and no zero bytes."""
+    content = payload(part)
+    if content is None or not _TEXT_TYPES.match(content.kind):
         return ""
     try:
-        return base64.b64decode(file.data).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
+        data = base64.b64decode(content.data)
+    except ValueError:
         return ""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace")
+    if not content.kind and b"\0" in data:
+        return ""
+    text = data.decode("utf-8", "replace")
+    return f"{text}\n{data.decode('cp1252', 'replace')}" if "\ufffd" in text else text
 
 
 def _strings(raw: str) -> Iterator[str]:
-    """Yield the keys and strings of JSON text; nothing for another text."""
-    try:
-        pending: list[Any] = [json.loads(raw)]  # any JSON
-    except (ValueError, RecursionError):
-        return
+    """Yield the keys and strings of JSON text and of JSON within them; nothing for another text."""
+    pending = [*_parse(raw)]
     while pending:
         match pending.pop():
             case str(text):
                 yield text
+                pending += _parse(text)
             case dict(fields):
                 pending += (*fields.values(), *fields)
             case list(items):
                 pending += items
             case _:
                 pass
+
+
+def _parse(text: str) -> Iterator[Any]:  # any JSON
+    with contextlib.suppress(ValueError, RecursionError):
+        yield json.loads(text)
