@@ -459,8 +459,9 @@ class Memory:
     def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
         """Yield everything stored about a user, as lines of JSON.
 
-        The key `line` names the kind of value: `user`, `conversation`, `message`, `segment`, `fact`,
-        `repetition`, `usage` or `daily_notes`; the other keys are its fields.
+        The key `line` names the kind of value: `user`, `conversation`, `message`, `segment`, `log`,
+        `fact`, `repetition`, `usage`, `model_call`, `event` or `daily_notes`; the other keys are its
+        fields.
         """
         return export_user(self._runtime, self._runtime.owner(user, tenant))
 

@@ -572,6 +572,9 @@ class UsageLog(Protocol):
         A call at *since* matches, and one at *until* does not.
         """
 
+    async def model_calls(self, owner: Owner) -> tuple[Usage, ...]:
+        """Return a user's calls, in the order in which they were recorded."""
+
 
 class EventLog(Protocol):
     """Reports of committed changes, each written in the transaction of its change.

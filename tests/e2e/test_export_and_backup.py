@@ -8,6 +8,7 @@ import resource
 import stat
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -15,10 +16,17 @@ import pytest
 from remanence import Memory, Message, Settings, blocking
 from remanence.cli import main
 from remanence.errors import StoreUnavailable
+from remanence.protocols import ModelRequest
+from remanence.testing.store_contract.samples import START
+from remanence.types import Usage
 
 
 def names(directory: Path) -> list[str]:
     return sorted(file.name for file in directory.iterdir())
+
+
+def one_of(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return next(line for line in lines if line["line"] == kind)
 
 
 async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
@@ -37,22 +45,43 @@ async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
 
         lines = [json.loads(line) async for line in memory.export_user("ana")]
 
-    assert [line["line"] for line in lines] == [
+    assert [*dict.fromkeys(line["line"] for line in lines)] == [
         "user",
         "conversation",
         "message",
-        "message",
         "segment",
+        "log",
         "fact",
         "repetition",
+        "event",
         "daily_notes",
     ]
     assert lines[2]["content"] == "I live in Lisbon."
     assert (lines[2]["conversation"], lines[2]["seq"], lines[2]["role"]) == ("chat", 1, "user")
-    assert "Lisbon" in lines[5]["summary"]
-    assert (lines[6]["repeats"], lines[6]["made_by"]) == (lines[5]["id"], "saved")
-    assert lines[7]["text"].endswith("Ana called\n")
+    fact, again = (one_of(lines, kind) for kind in ("fact", "repetition"))
+    assert "Lisbon" in fact["summary"]
+    assert (again["repeats"], again["made_by"]) == (fact["id"], "saved")
+    assert one_of(lines, "daily_notes")["text"].endswith("Ana called\n")
     assert "Porto" not in json.dumps(lines)
+
+
+async def test_an_export_has_errors_model_calls_and_events_and_none_of_others() -> None:
+    async def observe(request: ModelRequest) -> str:
+        raise ValueError("no notes about Lisbon")
+
+    async with Memory.open("sqlite:///:memory:", observer=observe) as memory:
+        for user, city in (("ana", "Lisbon"), ("ben", "Porto")):
+            chat = memory.conversation(f"chat of {user}", user=user)
+            await chat.append(Message.user(f"I live in {city}."))
+            call = Usage(model="m", input_tokens=9, output_tokens=1, outcome="quota", at=START)
+            await chat.record_call(call)
+        await memory.conversation("chat of ana", user="ana").flush(everything=True)
+        lines = [json.loads(line) async for line in memory.export_user("ana")]
+
+    assert "no notes about Lisbon" in one_of(lines, "log")["detail"]
+    assert [one["outcome"] for one in lines if one["line"] == "model_call"] == ["quota", "failed"]
+    assert one_of(lines, "event")["type"] == "failed"
+    assert {one["conversation"] for one in lines if "conversation" in one} == {"chat of ana"}
 
 
 def test_an_export_works_without_await() -> None:

@@ -578,7 +578,7 @@ async def test_a_user_without_a_folder_has_contexts_and_can_be_exported_and_forg
     assert context.system == ()
     assert receipt.message_ids == ("gate",)
     assert receipt.still_in == ()
-    assert exported == ["user", "conversation", "message"]
+    assert exported == ["user", "conversation", "message", "log", "event"]
     assert "has no folder" not in caplog.text
 
 

@@ -150,6 +150,7 @@ class FaultyStore:
     record_budget = _forward(Store.record_budget)
     record_usage = _forward(Store.record_usage)
     usage = _forward(Store.usage)
+    model_calls = _forward(Store.model_calls)
     prune = _forward(Store.prune)
     prune_usage = _forward(Store.prune_usage)
     prunable = _forward(Store.prunable)

@@ -40,6 +40,18 @@ def forget_user(connection: Connection, owner: Owner) -> None:
     )
 
 
+def calls(connection: Connection, owner: Owner) -> tuple[Usage, ...]:
+    rows = connection.execute(
+        f"SELECT (SELECT id FROM conversations WHERE key = conversation), {USAGES.columns} "  # noqa: S608 - constants
+        'FROM model_calls WHERE tenant = ? AND "user" = ? ORDER BY key',
+        owner,
+    )
+    return tuple(
+        USAGES.decode(row, conversation=id_ and ConversationRef(owner.tenant, id_), user=owner.user)
+        for id_, *row in rows
+    )
+
+
 def totals(
     connection: Connection,
     *,

@@ -262,3 +262,4 @@ class SQLStore(ABC):
 
     record_usage = write_method(ledger.record)
     usage = read_method(ledger.totals)
+    model_calls = read_method(ledger.calls)

@@ -6,14 +6,14 @@ import pytest
 
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
-from remanence.testing.store_contract.samples import REF, at, tape, usage
+from remanence.testing.store_contract.samples import ANA, REF, at, tape, usage
 from remanence.types import ConversationRef
 
 OTHER = ConversationRef("other-tenant", "chat")
 
 
 class LedgerContract(Handles):
-    """`record_usage` and `usage`."""
+    """`record_usage`, `usage` and `model_calls`."""
 
     async def test_an_empty_ledger_has_no_totals(self, store: Store) -> None:
         assert await store.usage() == ()
@@ -66,6 +66,7 @@ class LedgerContract(Handles):
         await store.record_usage([usage(user=None)])
 
         assert [total.calls for total in await store.usage(user="ana")] == [1]
+        assert await store.model_calls(ANA) == (usage(),)
 
     async def test_since_and_until_leave_out_what_was_before_and_after(self, store: Store) -> None:
         await tape(store, 1)
