@@ -273,7 +273,8 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     erasure.add(vectors=await runtime.store.forget_user(owner), notes_gone=notes_gone)
     await _forget_outside(runtime, refs, owner, gone.facts, erasure)
     await runtime.store.scrub()
-    return erasure.finish()
+    left = () if runtime.daily is None else await runtime.daily.other_files(owner)
+    return replace(erasure.finish(), still_in=left)
 
 
 async def _forget_outside(

@@ -467,13 +467,16 @@ async def test_nothing_is_left_of_a_forgotten_user_but_what_others_put_there(
             await write_days(memory, clock, 3, user=user)
             await memory.consolidate(user=user)
         (tmp_path / "default" / "ana" / "MEMORY.md.new").write_text("Ana keeps bees.")
+        (tmp_path / "default" / "ana" / "old").mkdir()
         (tmp_path / "default" / "bo" / "photo.jpg").write_bytes(b"jpg")
-        for user in ("ana", "bo"):
-            await memory.forget_user(user)
+        receipts = [await memory.forget_user(user) for user in ("ana", "bo", "bo")]
         done = await memory.consolidate()
 
     assert names(tmp_path / "default") == ["bo"]
     assert names(tmp_path / "default" / "bo") == ["photo.jpg"]
+    photo = str(tmp_path / "default" / "bo" / "photo.jpg")
+    assert [receipt.still_in for receipt in receipts] == [(), (photo,), (photo,)]
+    assert [receipt.erased for receipt in receipts] == [True, True, False]
     assert [each.user for each in done] == ["bo"]
 
 

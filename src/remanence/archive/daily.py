@@ -144,6 +144,13 @@ class DailyNotes:
         return files
 
     @in_thread
+    def other_files(self, owner: Owner) -> tuple[str, ...]:
+        """Return the files in a user's folder that `forget` leaves, such as those of an editor."""
+        folder = self._folder_of(owner)
+        files = [] if folder is None else _files_below(folder, "")
+        return tuple(str(file) for file in files if file.name != LOCK_FILE)
+
+    @in_thread
     def _delete(self, owner: Owner) -> tuple[str, ...]:
         files = self._files(owner)
         for file in (*files, *_files_below(self._folder(owner), f".md{UNFINISHED}")):
@@ -158,7 +165,8 @@ class DailyNotes:
             return
         with contextlib.suppress(OSError):  # Windows keeps the file of a lock that is held
             remove(folder / LOCK_FILE)
-        for emptied in (folder / "archive", folder, folder.parent):
+        inner = [Path(parent) for parent, *_ in os.walk(folder, topdown=False)]
+        for emptied in (*inner, folder.parent):
             with contextlib.suppress(OSError):  # not empty, or missing
                 emptied.rmdir()
 

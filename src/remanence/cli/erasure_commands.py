@@ -89,7 +89,7 @@ async def forget(
     else:
         _print_places(receipt, summaries)
     for file in receipt.still_in:
-        output.warn(f"{file} has the text, and was left alone")
+        output.warn(f"{file} was left alone: edit or delete it")
     return 0
 
 

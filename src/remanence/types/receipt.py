@@ -39,9 +39,9 @@ class Receipt:
     nowhere else, so that short texts cannot be guessed. `segments` are the erased segments, which
     covered a message or named a value of it, and `remade` their replacements, in which `notes_gone`
     notes (also of other messages) are missing and `notes_new` are new. `vectors` is the number of
-    erased vectors of messages and notes. `files` were rewritten or deleted; `still_in` are files maintained by people,
-    which have the text and were left alone. `kept` is the `chain` of the conversation's messages
-    afterwards; empty for a user.
+    erased vectors of messages and notes. `files` were rewritten or deleted; `still_in` are files
+    maintained by people, which have the text or are in a forgotten user's folder, and were left
+    alone. `kept` is the `chain` of the conversation's messages afterwards; empty for a user.
     """
 
     erased: bool
