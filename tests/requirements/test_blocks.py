@@ -410,6 +410,30 @@ async def test_an_import_reports_what_does_not_fit_and_replaces_nothing(tmp_path
     assert "not on the tape, which ends at 8" in beyond
 
 
+async def test_a_block_that_covers_a_forgotten_message_is_not_imported(tmp_path: Path) -> None:
+    store = BlockStore(tmp_path)
+    said = (
+        Message.user("My flight LH 454 leaves from gate B42.", id="m1"),
+        Message.assistant("Noted: LH 454 from gate B42.", id="m2"),
+    )
+    settings = Settings(url="sqlite:///:memory:", workers=0)
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(*said)
+        await chat.end()
+        exported = await chat.export_blocks(store)
+        await chat.delete()
+        await chat.append(*said)
+        await chat.forget("m1")
+
+        report = await chat.import_blocks(store)
+
+        assert exported == 1
+        assert await chat.observations() == ()
+    assert report.imported == 0
+    assert "messages 1..2 include a forgotten one" in report.conflicts[0]
+
+
 Cli = Callable[..., CompletedProcess[str]]
 
 

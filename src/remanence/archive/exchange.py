@@ -82,6 +82,8 @@ async def _import(segment_writer: SegmentWriter, ref: ConversationRef, block: Bl
     messages = await store.messages(
         ref, after=state.observed_seq, limit=last_seq - state.observed_seq
     )
+    if any(message.kind == "forgotten" for message in messages):
+        return f"{name} include a forgotten one, whose words the block may have: delete the block"
     if len(messages) - 1 not in set(safe_ends(messages, final=last_seq == state.last_seq)):
         return f"{name} end between a tool call and its result"
     note_format = segment_writer.policy.note_format
