@@ -393,6 +393,27 @@ def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
     assert value in _whole(Message.user(said))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "मेरा कुत्ता रेक्स है",
+        "मुझे मूंगफली से एलर्जी है",
+        "நான் சென்னையில் வசிக்கிறேன்",
+        "আমি ঢাকায় থাকি",
+        "ฉันแพ้ถั่วลิสงและอาศัยอยู่ที่นี่",
+        "My cafe\u0301 is Cafe\u0301 Rene\u0301",
+        "In two weeks' time I get my injection",
+    ],
+)
+def test_a_note_keeps_vowel_signs_accents_and_apostrophes_at_the_end_of_a_word(said: str) -> None:
+    found = words(f"{said}.", vocabulary_of(""), opens=True)
+    assert render_words(tuple(found)) == said
+
+
+def test_a_note_keeps_the_apostrophe_before_a_date() -> None:
+    assert "L'examen d'aujourd'hui" in _whole(Message.user("L'examen d'aujourd'hui est à 9h."))
+
+
 @pytest.mark.parametrize("value", ["~$900", "<$50", "{id=3}"])
 def test_a_value_is_the_same_word_before_a_comma(value: str) -> None:
     vocabulary = vocabulary_of("the rent is")

@@ -36,7 +36,8 @@ _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
 """Characters of a sentence of an agent's user that is one passage."""
 _DATED_AT_ONCE = 1000
-_OPENS_DATE = '"“（(「『《'
+_OPENS_DATE = re.compile(r"[\"“（(「『《]{1,9}$|(?<=\w)['’]$")
+"""Marks that belong to the date after them: opening ones, the apostrophe of "dall'oggi"."""
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _DIGIT = re.compile(r"\d")
 
@@ -236,7 +237,7 @@ def _words(
     at, glued = clause.start, False
     for date in dates:
         before = text[at : date.start]
-        plain = before.rstrip(_OPENS_DATE)
+        plain = _OPENS_DATE.sub("", before)
         yield from words(plain, vocabulary, opens=at == clause.start, glued=glued)
         assert said_at is not None
         closes = _CLOSES_DATE.match(text, date.end, clause.end)

@@ -43,6 +43,7 @@ _BETWEEN = frozenset("-–−—:;")
 """Marks kept where a space stands on both sides of them, as French has before a colon."""
 _QUOTES = frozenset("«»„“”")
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
+_GENITIVE = re.compile(r"(?<=\w)s['’]$", re.IGNORECASE)
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -67,10 +68,13 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     """
     follows_denial = False
     chunks = _CHUNK.findall(text)
+    is_quoted = any(chunk[0] in "'‘’" for chunk in chunks)
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
         if glued and word is not None and chunk[0] in "'’":  # "March 1's"
             word = word._replace(text=f"'{word.text}")
+        if word is not None and not is_quoted and _GENITIVE.search(chunk):  # "two weeks' time"
+            word = word._replace(text=word.text.rstrip("'’") + chunk[-1])
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
         if chunk in _QUOTES or (place and chunks[place + 1 :] and chunk in _BETWEEN):
@@ -212,7 +216,10 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()
-    if not core:
+    if core:
+        while tail and unicodedata.category(tail[0])[0] == "M":  # a vowel sign, an accent
+            core, tail = core + tail[0], tail[1:]
+    else:
         signs = "".join(filter(_is_sign, chunk.replace("-", "")))
         return Word(signs, signs) if signs else None
     key = core.lower().replace("’", "'")
