@@ -428,6 +428,22 @@ def test_a_weekday_beside_the_number_of_its_day_or_said_of_today_stays(said: str
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "My flight is on Friday, May 9.",
+        "The dentist appointment will be on Thursday, 8 May.",
+        "Der Flug geht am Freitag, 9. Mai.",
+        "El vuelo sale el viernes 9 de mayo.",
+        "Le vol part vendredi 9 mai.",
+        "O voo parte na sexta, 9 de maio.",
+        "5月9日星期五出发。",
+    ],
+)
+def test_a_weekday_that_does_not_fit_moves_no_day_to_another_year(said: str) -> None:
+    assert find_dates(said, datetime(2026, 5, 6, 20, 0, tzinfo=UTC)) == ()
+
+
+@pytest.mark.parametrize(
     ("said", "written"),
     [
         ("J'ai reporté l'ouverture au samedi 2 décembre.", "2023-12-02"),

@@ -14,6 +14,8 @@ from remanence.dates.periods import Period, Unit
 
 _SOON_DAYS = 3
 """Days within which a weekday would rarely be called the next."""
+_NEAR = timedelta(days=240)
+"""A day further away is not meant: it only has the weekday that somebody mistook."""
 _FRIDAY, _SATURDAY, _SUNDAY = 4, 5, 6
 
 
@@ -180,7 +182,7 @@ def calendar_year(reading: DateReading) -> Period:
 def calendar_day(reading: DateReading) -> Period | None:
     """May 5 of a year, or of the year in `shift` ("last year").
 
-    A weekday before it gives the year: "samedi 5 septembre"; None if no year agrees.
+    A weekday before it gives the year: "samedi 5 septembre"; None if no day that is near agrees.
     """
     month, day, this_year = reading.number("month"), reading.number("day"), reading.today.year
     if "year" in reading.slots:
@@ -189,8 +191,14 @@ def calendar_day(reading: DateReading) -> Period | None:
         return periods.day(date(this_year + reading.number("shift"), month, day))
     if "weekday" not in reading.slots:
         return None
-    near = (found for step in (0, 1, -1) if (found := _day(this_year + step, month, day)))
-    return next((d for d in near if d.first.weekday() == reading.number("weekday")), None)
+    days = (_day(this_year + step, month, day) for step in (0, 1, -1))
+    return next((d for d in days if d and _agrees(d.first, reading)), None)
+
+
+def _agrees(day: date, reading: DateReading) -> bool:
+    """Return whether a day near the message is the weekday that is named with it."""
+    is_near = abs(day - reading.today) <= _NEAR
+    return is_near and day.weekday() == reading.number("weekday")
 
 
 def day_of_month(reading: DateReading) -> Period:
