@@ -42,6 +42,50 @@ def test_the_number_of_a_day_in_a_month_counts_no_days_from_today(said: str) -> 
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "I prepare my clothes for tomorrow every evening.",
+        "I get my schedule for next week every Friday.",
+        "I never eat yesterday's rice.",
+        "Jeden Freitag Morgen gehe ich schwimmen.",
+        "Ich verschiebe immer alles auf morgen.",
+        "Ik stel altijd alles uit tot overmorgen.",
+        "Siempre dejo todo para mañana.",
+        "Je remets toujours tout à demain.",
+        "Rimando sempre tutto a domani.",
+        "Deixo sempre tudo para amanhã.",
+        "Всегда откладываю всё на завтра.",
+        "İşleri hep yarın yaparım.",
+        "我总是把事情拖到明天。",
+        "私はいつも明日に延ばします。",
+        "저는 항상 일을 내일로 미뤄요.",
+    ],
+)
+def test_a_habit_has_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("I have the dentist tomorrow, as every month.", ["tomorrow"]),
+        ("I usually drink tea but tomorrow I see the dentist.", ["tomorrow"]),
+        ("Every patient gets a letter tomorrow.", ["tomorrow"]),
+        ("Ich habe morgen immer noch den Termin.", ["morgen"]),
+        ("Cada paciente recibe mañana una carta.", ["mañana"]),
+        ("Je travaille toujours le lundi mais demain je suis libre.", ["demain"]),
+        ("Di solito lavoro ma domani ho il dentista.", ["domani"]),
+        ("Ik werk altijd maar morgen heb ik de tandarts.", ["morgen"]),
+        ("我每天跑步，但明天休息。", ["明天"]),
+        ("私は毎日走りますが、明日は休みます。", ["明日"]),
+        ("저는 매주 수요일에 회의가 있어서 내일 호텔을 정할게요.", ["내일"]),
+    ],
+)
+def test_an_appointment_beside_a_habit_has_its_date(said: str, dated: list[str]) -> None:
+    assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
     "said", ["两年三个月前搬家", "1年3か月前に買った", "1년 3개월 전에 샀어요", "一周三天后见"]
 )
 def test_a_count_in_two_units_is_not_read_by_its_last_unit(said: str) -> None:

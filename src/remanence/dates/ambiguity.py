@@ -73,12 +73,13 @@ def _is_spelt_like_name(text: str, mention: DateMention) -> bool:
 
 
 def _is_doubtful(text: str, mention: DateMention) -> bool:
-    """Return whether a mention is a bound, recurrent, said of today, or a weekday with a number."""
+    """Return whether a mention is a bound, recurrent, of a habit, said of today, or a weekday with a number."""
     before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
     return bool(
         _MANY.match(after)
         or _TODAY_IS.search(before)
         or (_BOUND.search(before) and mention.text.casefold().endswith("ago"))
+        or language_of(mention.language).clause.is_habit(text, mention.start, mention.end)
         or (_NUMBER_AFTER.match(after) and _is_weekday(mention))
     )
 

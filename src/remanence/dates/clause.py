@@ -1,4 +1,4 @@
-"""Tell from its clause whether "in three years" lies ahead.
+"""Tell from its clause whether "in three years" lies ahead, and whether it tells a habit.
 
 "We leave in two weeks" does; "my first holiday in three years" and "I read it in two weeks" are
 durations, and 两年后他们离婚了 tells of the past. Of the words that show one or the other, the nearest
@@ -27,11 +27,13 @@ class ClauseWords:
             Ordinals, superlatives and other counts are an `amount`, which says something only
             before the phrase. An `auxiliary` of the perfect says something only with a
             `participle` in its clause, and the participle only with it.
+        habit: Words for what happens always, every week or never.
         boundary: What ends a clause.
         is_verb_last: The verb follows the phrase, so that words before it are of another clause.
     """
 
     shown: re.Pattern[str]
+    habit: re.Pattern[str]
     boundary: re.Pattern[str]
     is_verb_last: bool
 
@@ -46,6 +48,13 @@ class ClauseWords:
         if nearest in (None, "auxiliary"):
             nearest = next((kind for kind in right if kind in ("ahead", "not_ahead")), None)
         return nearest in (None, "ahead")
+
+    def is_habit(self, text: str, start: int, end: int) -> bool:
+        """Return whether the words around `start..end`, between commas, tell a habit."""
+        before = _COMMA.split(text[max(0, start - _REACH) : start])[-1]
+        after = _COMMA.split(text[end : end + _REACH], maxsplit=1)[0]
+        clause = self.boundary.split(before)[-1] + text[start:end]
+        return self.habit.search(clause + self.boundary.split(after, maxsplit=1)[0]) is not None
 
     def _kinds(self, clause: str) -> list[str | None]:
         return [found.lastgroup for found in self.shown.finditer(clause)]
@@ -70,6 +79,7 @@ def clause_words(table: Mapping[str, str], *, is_spaced: bool, is_verb_last: boo
     kinds = [f"(?P<{kind}>{table[kind]})" for kind in _KINDS if kind in table]
     return ClauseWords(
         shown=re.compile(f"{edge}(?:{'|'.join(kinds) or _NEVER}){edge}", re.IGNORECASE),
+        habit=re.compile(f"{edge}(?:{table.get('habit', _NEVER)}){edge}", re.IGNORECASE),
         boundary=re.compile(f"{_SENTENCE_END}|{table.get('ends', _NEVER)}", re.IGNORECASE),
         is_verb_last=is_verb_last,
     )

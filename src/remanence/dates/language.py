@@ -69,7 +69,7 @@ class Language:
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
         particle: A pattern of what may precede the words of a date, but would govern the date.
-        clause: Words that tell a time ahead from one that is over or only lasts.
+        clause: Words that tell a time ahead from one that is over or only lasts, and words of habits.
         is_monday_first: Weeks begin on Monday in all countries where it is the language of most.
         has_capital_nouns: Its nouns are capitalised, so that a capital says nothing of a name.
     """
