@@ -44,6 +44,19 @@ def test_the_number_of_a_day_in_a_month_counts_no_days_from_today(said: str) -> 
 @pytest.mark.parametrize(
     "said",
     [
+        "Mein Lieblingsfilm ist Übermorgen.",
+        "Ich arbeite bei der Zeitung Heute in Wien.",
+        "저는 오늘의집에서 일해요.",
+        "我是后天免疫缺陷患者。",
+    ],
+)
+def test_a_word_of_another_meaning_has_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "I prepare my clothes for tomorrow every evening.",
         "I get my schedule for next week every Friday.",
         "I never eat yesterday's rice.",

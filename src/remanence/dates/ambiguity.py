@@ -28,7 +28,7 @@ _QUOTATION = re.compile(
     r"|(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*')(?!\w)"
 )
 _CAPITAL_SLOTS = ("weekday", "month")
-_WITHIN_SENTENCE = re.compile(r"[^\W_],?\s$")
+_WITHIN_SENTENCE = re.compile(r"[^\W_],?[^\S\n]$")
 
 
 def without_doubtful(text: str, mentions: Iterable[DateMention]) -> Iterator[DateMention]:
@@ -64,7 +64,9 @@ def _is_spelt_like_name(text: str, mention: DateMention) -> bool:
     """Return whether a date has a capital within a sentence, other than of a day or a month."""
     language = language_of(mention.language)
     first = WORD.search(mention.text)
-    if language.has_capital_nouns or first is None or not first[0].istitle():
+    if first is None or not first[0].istitle():
+        return False
+    if language.has_capital_nouns and first[0] != mention.text:
         return False
     days = (words for slot, words in language.slots.items() if slot.startswith(_CAPITAL_SLOTS))
     if any(fold(first[0]) in words for words in days):

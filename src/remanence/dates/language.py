@@ -71,7 +71,7 @@ class Language:
         particle: A pattern of what may precede the words of a date, but would govern the date.
         clause: Words that tell a time ahead from one that is over or only lasts, and words of habits.
         is_monday_first: Weeks begin on Monday in all countries where it is the language of most.
-        has_capital_nouns: Its nouns are capitalised, so that a capital says nothing of a name.
+        has_capital_nouns: Its nouns are capitalised, and often the first of several date words too.
     """
 
     name: str
