@@ -57,6 +57,50 @@ def test_a_word_of_another_meaning_has_no_date(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "When I was a child, my father said tomorrow we go to Rome.",
+        "In 1999 my doctor said I would be blind tomorrow.",
+        "My boss wrote on Monday: you start tomorrow.",
+        "Als Kind sagte mein Vater, morgen ziehen wir nach Rom.",
+        "Mein Chef schrieb am Montag: Du fängst morgen an.",
+        "Toen ik klein was, zei mijn vader dat we morgen verhuizen.",
+        "De niño mi padre me dijo que mañana nos mudamos a Roma.",
+        "Quand j'étais petit, mon père a dit que demain on part.",
+        "Da bambino mio padre diceva che domani si parte.",
+        "Quando eu era criança, meu pai disse que amanhã mudamos.",
+        "В детстве отец сказал, что завтра мы переезжаем.",
+        "Çocukken babam yarın taşınıyoruz dedi.",
+        "小时候父亲告诉我，明天我们搬家。",
+        "子どもの頃、父は明日引っ越すと言った。",
+        "어렸을 때 아버지는 내일 이사한다고 했어요.",
+    ],
+)
+def test_a_time_ahead_that_was_said_at_an_earlier_time_has_no_date(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("My doctor said I have surgery tomorrow.", ["tomorrow"]),
+        ("Last year my landlord said I must move out next month.", ["Last year"]),
+        ("I told you yesterday that I fly tomorrow.", ["yesterday", "tomorrow"]),
+        ("I moved here in 2019 and fly home tomorrow.", ["tomorrow"]),
+        ("Mein Arzt hat gesagt, dass ich morgen operiert werde.", ["morgen"]),
+        ("Mi jefe me dijo que mañana tengo libre.", ["mañana"]),
+        ("Ma mère a dit qu'elle vient demain.", ["demain"]),
+        ("医生说我后天做手术。", ["后天"]),
+        ("医者は明日手術だと言った。", ["明日"]),
+    ],
+)
+def test_a_reported_time_ahead_has_a_date_unless_it_was_said_earlier_than_yesterday(
+    said: str, dated: list[str]
+) -> None:
+    assert relative_dates(said) == dated
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "I prepare my clothes for tomorrow every evening.",
         "I get my schedule for next week every Friday.",
         "I never eat yesterday's rice.",

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from operator import itemgetter
 
 from remanence.dates.language import fold, language_of, words_of
@@ -27,11 +28,17 @@ _QUOTATION = re.compile(
     r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|「[^「」]*」|『[^『』]*』|《[^《》]*》|‘[^‘’]*’(?!\w)"
     r"|(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*')(?!\w)"
 )
+_SENTENCE_REACH = 160
+_SENTENCE_END = re.compile(r"[.!?…]+\s|[\n。！？]")
+_COLON = re.compile(r"：|:\s")
+_YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _CAPITAL_SLOTS = ("weekday", "month")
 _WITHIN_SENTENCE = re.compile(r"[^\W_],?[^\S\n]$")
 
 
-def without_doubtful(text: str, mentions: Iterable[DateMention]) -> Iterator[DateMention]:
+def without_doubtful(
+    text: str, mentions: Iterable[DateMention], today: date
+) -> Iterator[DateMention]:
     """Yield the mentions that are dates, except those next to their own date in figures.
 
     "more than a day ago" names no day, and "tomorrow, May 12 2023" names one, not two. A quotation
@@ -40,7 +47,11 @@ def without_doubtful(text: str, mentions: Iterable[DateMention]) -> Iterator[Dat
     mentions = tuple(_without_named(text, mentions))
     for index, mention in enumerate(mentions):
         around = mentions[max(0, index - _MENTIONS_AROUND) : index + _MENTIONS_AROUND]
-        if mention.relative and (_is_doubtful(text, mention) or _has_figures(mention, around)):
+        if mention.relative and (
+            _is_doubtful(text, mention)
+            or _has_figures(mention, around)
+            or _is_reported(text, mention, around, today)
+        ):
             continue
         yield mention
 
@@ -83,6 +94,28 @@ def _is_doubtful(text: str, mention: DateMention) -> bool:
         or (_BOUND.search(before) and mention.text.casefold().endswith("ago"))
         or language_of(mention.language).clause.is_habit(text, mention.start, mention.end)
         or (_NUMBER_AFTER.match(after) and _is_weekday(mention))
+    )
+
+
+def _is_reported(
+    text: str, mention: DateMention, around: Sequence[DateMention], today: date
+) -> bool:
+    """Return whether a time ahead was said at another time: "In 1999 he told me: tomorrow we go"."""
+    if mention.last < today:
+        return False
+    clause = language_of(mention.language).clause
+    before = text[max(0, mention.start - _SENTENCE_REACH) : mention.start]
+    start = mention.start - len(_SENTENCE_END.split(before)[-1])
+    end = mention.end + len(_SENTENCE_END.split(text[mention.end :][:_SENTENCE_REACH])[0])
+    verb = clause.report.search(text, start, end if clause.is_verb_last else mention.start)
+    return verb is not None and bool(
+        _COLON.search(text, verb.end(), mention.start)
+        or _YEAR.search(text, start, mention.start)
+        or clause.long_ago.search(text, start, end)
+        or any(
+            start <= other.start < end and other.last < today - timedelta(days=1)
+            for other in around
+        )
     )
 
 

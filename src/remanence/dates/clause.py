@@ -28,12 +28,16 @@ class ClauseWords:
             before the phrase. An `auxiliary` of the perfect says something only with a
             `participle` in its clause, and the participle only with it.
         habit: Words for what happens always, every week or never.
+        report: Past verbs of saying and thinking.
+        long_ago: Words that place a sentence in an earlier time of life.
         boundary: What ends a clause.
         is_verb_last: The verb follows the phrase, so that words before it are of another clause.
     """
 
     shown: re.Pattern[str]
     habit: re.Pattern[str]
+    report: re.Pattern[str]
+    long_ago: re.Pattern[str]
     boundary: re.Pattern[str]
     is_verb_last: bool
 
@@ -76,10 +80,16 @@ def clause_words(table: Mapping[str, str], *, is_spaced: bool, is_verb_last: boo
     `ends` is a pattern of what ends a clause within a sentence.
     """
     edge = r"\b" if is_spaced else ""
+
+    def pattern(words: str) -> re.Pattern[str]:
+        return re.compile(f"{edge}(?:{words}){edge}", re.IGNORECASE)
+
     kinds = [f"(?P<{kind}>{table[kind]})" for kind in _KINDS if kind in table]
     return ClauseWords(
-        shown=re.compile(f"{edge}(?:{'|'.join(kinds) or _NEVER}){edge}", re.IGNORECASE),
-        habit=re.compile(f"{edge}(?:{table.get('habit', _NEVER)}){edge}", re.IGNORECASE),
+        shown=pattern("|".join(kinds) or _NEVER),
+        habit=pattern(table.get("habit", _NEVER)),
+        report=pattern(table.get("report", _NEVER)),
+        long_ago=pattern(table.get("long_ago", _NEVER)),
         boundary=re.compile(f"{_SENTENCE_END}|{table.get('ends', _NEVER)}", re.IGNORECASE),
         is_verb_last=is_verb_last,
     )

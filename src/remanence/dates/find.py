@@ -57,7 +57,7 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
             else:
                 candidates.append(found)
     mentions = _without_overlap(_in_prose(text, candidates)) if candidates else ()
-    return tuple(without_doubtful(text, mentions))
+    return tuple(without_doubtful(text, mentions, at.date()))
 
 
 def resolve_dates(text: str, at: datetime) -> str:
