@@ -14,6 +14,7 @@ _REACH = 120
 _KINDS = ("ahead", "not_ahead", "amount", "auxiliary", "participle")
 _SENTENCE_END = r"[.!?…]+(?:\s|$)|[;:\n。！？]|\s[-–—]\s"
 _COMMA = re.compile("[,，、]")
+_OPENS_PART = re.compile(r"\s+(?:\w+\s+)?")
 _NEVER = r"(?!)"
 
 
@@ -28,6 +29,7 @@ class ClauseWords:
             before the phrase. An `auxiliary` of the perfect says something only with a
             `participle` in its clause, and the participle only with it.
         habit: Words for what happens always, every week or never.
+        joint: A comma, "and" or "but".
         report: Past verbs of saying and thinking.
         long_ago: Words that place a sentence in an earlier time of life.
         boundary: What ends a clause.
@@ -36,6 +38,7 @@ class ClauseWords:
 
     shown: re.Pattern[str]
     habit: re.Pattern[str]
+    joint: re.Pattern[str]
     report: re.Pattern[str]
     long_ago: re.Pattern[str]
     boundary: re.Pattern[str]
@@ -54,9 +57,11 @@ class ClauseWords:
         return nearest in (None, "ahead")
 
     def is_habit(self, text: str, start: int, end: int) -> bool:
-        """Return whether the words around `start..end`, between commas, tell a habit."""
+        """Return whether the words around `start..end`, between commas, tell a habit; not behind "and" or "but"."""
         before = _COMMA.split(text[max(0, start - _REACH) : start])[-1]
-        after = _COMMA.split(text[end : end + _REACH], maxsplit=1)[0]
+        if _OPENS_PART.fullmatch(self.joint.split(before)[-1]):  # "but tomorrow"
+            before = ""
+        after = self.joint.split(text[end : end + _REACH], maxsplit=1)[0]
         clause = self.boundary.split(before)[-1] + text[start:end]
         return self.habit.search(clause + self.boundary.split(after, maxsplit=1)[0]) is not None
 
@@ -88,6 +93,7 @@ def clause_words(table: Mapping[str, str], *, is_spaced: bool, is_verb_last: boo
     return ClauseWords(
         shown=pattern("|".join(kinds) or _NEVER),
         habit=pattern(table.get("habit", _NEVER)),
+        joint=re.compile(f"{_COMMA.pattern}|{pattern(table.get('joint', _NEVER)).pattern}"),
         report=pattern(table.get("report", _NEVER)),
         long_ago=pattern(table.get("long_ago", _NEVER)),
         boundary=re.compile(f"{_SENTENCE_END}|{table.get('ends', _NEVER)}", re.IGNORECASE),
