@@ -990,3 +990,17 @@ async def test_conversations_of_a_user_that_end_at_once_pay_for_one_extraction_e
 
     assert len(extractor.requests) == 3
     assert {fact.summary for fact in facts} == summaries
+
+
+async def test_a_message_dated_ahead_by_a_wrong_clock_pins_no_fact() -> None:
+    clock = FixedClock()
+    async with Memory.open(IN_MEMORY, clock=clock) as memory:
+        ahead = clock.now() + timedelta(days=3_650)
+        for place, said_at in (("Lisbon", ahead), ("Porto", None)):
+            chat = memory.conversation(place, user="ana")
+            await chat.append(Message.user(f"I live in {place}.", created_at=said_at))
+            await chat.end()
+            clock.advance(86_400)
+        facts = await memory.facts.list(user="ana")
+
+    assert [fact.summary for fact in facts] == ["I live in Porto."]

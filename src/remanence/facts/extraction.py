@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
@@ -147,6 +148,7 @@ class Extraction:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = _with_source(await self.extractor.extract(request), messages)
+        drafts = tuple(_without_future(draft, request.now) for draft in drafts)
         if spoken:
             said = (*before, *messages)
             drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)
@@ -192,3 +194,9 @@ def _with_source(drafts: Sequence[FactDraft], messages: Sequence[Message]) -> tu
         draft if draft.first_seq else replace(draft, first_seq=first_seq, last_seq=last_seq)
         for draft in drafts
     )
+
+
+def _without_future(draft: FactDraft, now: datetime) -> FactDraft:
+    """Return a draft that holds from now at the latest: a message dated ahead has a wrong clock."""
+    is_ahead = draft.valid_from is not None and draft.valid_from > now
+    return replace(draft, valid_from=now) if is_ahead else draft
