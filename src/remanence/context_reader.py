@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 
 from remanence import telemetry
@@ -59,6 +59,7 @@ class ContextReader:
     runtime: Runtime
     ref: ConversationRef
     user: str | None
+    timezone: tzinfo | None
 
     async def state(self) -> MemoryState:
         """Return the state, which is empty before the first message.
@@ -262,7 +263,7 @@ class ContextReader:
         count, most = self.runtime.count_text, self.runtime.policy.facts_budget
         facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
         facts = await self.runtime.store.adopt_facts(self.ref, facts)
-        choose_own = partial(own_facts_text, facts, snapshot, count_text=count)
+        choose_own = partial(own_facts_text, facts, snapshot, count_text=count, zone=self.timezone)
         if known is not None:
             room = min(most - count(known), most // 2)
             return known, await asyncio.to_thread(choose_own, max_tokens=room)
@@ -273,7 +274,12 @@ class ContextReader:
         own = await asyncio.to_thread(choose_own, max_tokens=room // 2)
         room -= max(count(own), room // 2 if any(prefix_markers(snapshot)) else 0)
         others = await asyncio.to_thread(
-            other_facts_text, facts, snapshot, max_tokens=room, count_text=count
+            other_facts_text,
+            facts,
+            snapshot,
+            max_tokens=room,
+            count_text=count,
+            zone=self.timezone,
         )
         return "\n\n".join(filter(None, (by_hand, others))), own
 

@@ -111,7 +111,7 @@ class Conversation:
         self._timezone = timezone
         self.ref = ref
         self.user = user
-        self._reader = ContextReader(runtime=runtime, ref=ref, user=user)
+        self._reader = ContextReader(runtime=runtime, ref=ref, user=user, timezone=timezone)
         self.clock = runtime.clock
         self.connections = runtime.connections
         self.streams = runtime.streams

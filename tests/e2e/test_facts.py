@@ -8,6 +8,7 @@ import string
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.builders import drafting
@@ -1004,3 +1005,19 @@ async def test_a_message_dated_ahead_by_a_wrong_clock_pins_no_fact() -> None:
         facts = await memory.facts.list(user="ana")
 
     assert [fact.summary for fact in facts] == ["I live in Porto."]
+
+
+async def test_the_day_of_a_fact_is_that_of_the_handles_time_zone_when_it_was_said() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    clock = FixedClock()
+    async with Memory.open(IN_MEMORY, clock=clock) as memory:
+        first = memory.conversation("first", user="ana", timezone=zone)
+        said_at = datetime(2026, 1, 10, 23, 30, tzinfo=zone)
+        await first.append(Message.user("I'm allergic to peanuts.", created_at=said_at))
+        await first.end()
+        second = memory.conversation("second", user="ana", timezone=zone)
+        asked_at = datetime(2026, 7, 1, 12, tzinfo=zone)
+        await second.append(Message.user("Hi!", created_at=asked_at))
+        (shown,) = texts(await second.context(), "facts")
+
+    assert shown.splitlines()[2:] == ["2026-01-10", "- I'm allergic to peanuts."]

@@ -87,29 +87,39 @@ class _Line(NamedTuple):
 
 
 def other_facts_text(
-    facts: Sequence[Fact], snapshot: Snapshot, *, max_tokens: int, count_text: CountTokens
+    facts: Sequence[Fact],
+    snapshot: Snapshot,
+    *,
+    max_tokens: int,
+    count_text: CountTokens,
+    zone: tzinfo | None = None,
 ) -> str:
     """Return the facts of other conversations that fit, wishes first; empty if there are none.
 
     Those are chosen of which a learned score says most surely that a new conversation should know
     them, such as a name, an allergy or a rule, less for the older ones: what was said later may have
-    ended them. Days are in the time zone of the user's newest message.
+    ended them. Days are in *zone*, by default the UTC offset of the user's newest message.
     """
     here = snapshot.state.ref.id
     others = [fact for fact in facts if not is_own(fact, here)]
     newest = max((fact.valid_from for fact in others), default=datetime.min.replace(tzinfo=UTC))
     others.sort(key=lambda fact: (_known(fact, newest), fact.valid_from), reverse=True)
     heads = _Heads(WISHES, f"{HEADING}\n{PREAMBLE}")
-    return _by_day(heads, others, snapshot, max_tokens, count_text)
+    return _by_day(heads, others, zone or _zone(snapshot), max_tokens, count_text)
 
 
 def own_facts_text(
-    facts: Sequence[Fact], snapshot: Snapshot, *, max_tokens: int, count_text: CountTokens
+    facts: Sequence[Fact],
+    snapshot: Snapshot,
+    *,
+    max_tokens: int,
+    count_text: CountTokens,
+    zone: tzinfo | None = None,
 ) -> str:
     """Return what must never be lost of a conversation's own facts and is not in its contexts.
 
     A fact is in them if the newest messages or a note tell it. The surest is first. The text takes
-    no more room than the notes, or `_MIN_OWN` tokens.
+    no more room than the notes, or `_MIN_OWN` tokens. Days are as in `other_facts_text`.
     """
     here = snapshot.state.ref.id
     standing = {fact: _standing(fact) for fact in facts if is_own(fact, here)}
@@ -118,7 +128,8 @@ def own_facts_text(
     missing = _missing(lasting, snapshot)
     notes = max(_MIN_OWN, sum(segment.tokens for segment in snapshot.segments))
     heads = _Heads(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}")
-    return _by_day(heads, missing, snapshot, min(notes, max_tokens), count_text)
+    room = min(notes, max_tokens)
+    return _by_day(heads, missing, zone or _zone(snapshot), room, count_text)
 
 
 def is_own(fact: Fact, conversation_id: str) -> bool:
@@ -156,20 +167,20 @@ def _score(fact: Fact, score: float) -> float:
 def _by_day(
     heads: _Heads,
     ranked: Iterable[Fact],
-    snapshot: Snapshot,
+    zone: tzinfo,
     max_tokens: int,
     count_text: CountTokens,
 ) -> str:
-    """Return the first facts that fit, by the day from which they hold, the newest first.
-
-    Days are in the user's time zone.
-    """
-    zone = zone_of_user(snapshot.tail) or UTC
+    """Return the first facts that fit, by the day in *zone* from which they hold, newest first."""
     line_of = partial(_line, zone=zone)
     chosen = _choose(heads, ranked, line_of, max_tokens, count_text)
     for facts in chosen.values():
         facts.sort(key=lambda fact: (fact.valid_from, fact.first_seq or 0), reverse=True)
     return _render(chosen, line_of)
+
+
+def _zone(snapshot: Snapshot) -> tzinfo:
+    return zone_of_user(snapshot.tail) or UTC
 
 
 def _line(fact: Fact, *, zone: tzinfo) -> _Line:
