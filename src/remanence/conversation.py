@@ -254,6 +254,7 @@ class Conversation:
         require_moment(now=now)
         request = ContextRequest(
             now=now or self.clock.now(),
+            timezone=self._timezone,
             states_time=now is not None,
             system=system,
             identity=identity,
@@ -331,7 +332,9 @@ class Conversation:
         require_unicode(system=system, knowledge=knowledge)
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
-        request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
+        request = ContextRequest(
+            now=now, timezone=self._timezone, system=system, knowledge=tuple(knowledge)
+        )
         return await self._reader.render(snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:

@@ -259,7 +259,8 @@ class Memory:
 
         A conversation belongs to the first *user* named for it, and refuses handles with another
         user or none. Appended messages get the UTC offset of *timezone*, which defines their
-        "today"; by default that of their `created_at`, or else of the clock.
+        "today"; by default that of their `created_at`, or else of the clock. Contexts show the
+        time in *timezone*, by default in the offset of the newest user message.
         """
         require_one_of(tzinfo, timezone=timezone, optional=True)
         require_name("conversation id", id)

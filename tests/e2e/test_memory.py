@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -473,6 +474,17 @@ async def test_the_newest_message_stays_however_long_it_is_and_whatever_is_obser
 
     assert state.active_seq == 1
     assert [message.seq for message in context.messages] == [1]
+
+
+async def test_the_time_in_a_context_is_that_of_the_handles_time_zone() -> None:
+    now = datetime(2026, 3, 29, 10, tzinfo=UTC)
+    async with Memory.open("sqlite:///:memory:", clock=FixedClock(now)) as memory:
+        chat = memory.conversation("a", timezone=ZoneInfo("Europe/Berlin"))
+        empty = await chat.context(now=now)
+        await chat.append(Message.user("Good night.", created_at=now - timedelta(hours=15)))
+        in_summer_time = await chat.context(now=now)
+
+    assert empty.volatile == in_summer_time.volatile == "Current time: 2026-03-29 12:00 UTC+02:00."
 
 
 async def test_messages_have_the_time_zone_of_their_conversation() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from remanence.context.context import (
@@ -15,7 +15,7 @@ from remanence.context.context import (
     shown_whole,
 )
 from remanence.context.tail import FittedTail, fit_tail, short_results
-from remanence.dates.local_time import zone_of_user
+from remanence.dates.local_time import to_zone, zone_of, zone_of_user
 from remanence.errors import ContextOverflow
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
@@ -65,10 +65,11 @@ class ContextRequest:
 
     Our counts are multiplied by `token_factor` before they are compared with `max_tokens`, which by
     default comes from the policy. With `states_time`, the volatile block shows the time even without
-    notes or a pause.
+    notes or a pause. It is in *timezone*, by default the UTC offset of the newest user message.
     """
 
     now: datetime
+    timezone: tzinfo | None = None
     states_time: bool = False
     system: str = ""
     identity: str = ""
@@ -327,7 +328,7 @@ class Layout(NamedTuple):
         if self.policy.show_clock:
             gap = _last_gap(tail)
             if request.states_time or with_notes or gap:
-                pieces.append(f"Current time: {_local_now(request.now, tail)}.{gap}")
+                pieces.append(f"Current time: {_local_now(request, tail)}.{gap}")
         return "\n\n".join(pieces).strip()
 
     def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
@@ -382,10 +383,10 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
         yield replace(block, cache=True) if index in ends else block
 
 
-def _local_now(now: datetime, tail: Sequence[Message]) -> str:
-    """Format the time in the UTC offset of the newest user message, as notes do."""
-    zone = zone_of_user(tail)
-    local = now if zone is None else now.astimezone(zone)
+def _local_now(request: ContextRequest, tail: Sequence[Message]) -> str:
+    zone = request.timezone or zone_of_user(tail)
+    local = request.now if zone is None else to_zone(request.now, zone)
+    local = to_zone(local, zone_of(local))  # notes have offsets, not names of zones
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 
