@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from itertools import takewhile
 from typing import Final, Self
 
@@ -680,7 +680,10 @@ class Conversation:
         now = self.clock.now()
         try:
             return tuple(
-                message.replace(created_at=(message.created_at or now).astimezone(zone))
+                # By way of UTC, as a time in the hour skipped in spring is kept by its own zone.
+                message.replace(
+                    created_at=(message.created_at or now).astimezone(UTC).astimezone(zone)
+                )
                 for message in messages
             )
         except OverflowError as error:

@@ -487,6 +487,17 @@ async def test_the_time_in_a_context_is_that_of_the_handles_time_zone() -> None:
     assert empty.volatile == in_summer_time.volatile == "Current time: 2026-03-29 12:00 UTC+02:00."
 
 
+async def test_a_message_in_the_hour_skipped_in_spring_is_an_hour_later() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    async with Memory.open("sqlite:///:memory:", clock=FixedClock()) as memory:
+        chat = memory.conversation("a", timezone=zone)
+        skipped = datetime(2026, 3, 29, 2, 30, tzinfo=zone)
+        (appended,) = await chat.append(Message.user("Hello.", created_at=skipped))
+
+    assert appended.created_at is not None
+    assert appended.created_at.isoformat() == "2026-03-29T03:30:00+02:00"
+
+
 async def test_messages_have_the_time_zone_of_their_conversation() -> None:
     seoul = timezone(timedelta(hours=9))
     async with Memory.open("sqlite:///:memory:", clock=FixedClock()) as memory:
