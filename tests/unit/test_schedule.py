@@ -695,13 +695,21 @@ def resting(**changes: object) -> MemoryState:
 def test_facts_are_due_once_a_conversation_has_rested_for_so_long() -> None:
     policy = Policy(facts_idle_seconds=0.5)
 
-    assert facts_time(policy, resting()) == NOW + timedelta(seconds=0.5)
+    assert facts_time(policy, resting(), now=NOW) == NOW + timedelta(seconds=0.5)
 
 
 def test_facts_of_the_last_day_of_all_are_due_at_its_end() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
-    assert facts_time(Policy(), resting(last_message_at=last)) == last
+    assert facts_time(Policy(), resting(last_message_at=last), now=last) == last
+
+
+def test_facts_of_a_message_dated_ahead_by_a_wrong_clock_are_due_at_once() -> None:
+    policy = Policy(facts_idle_seconds=300.0)
+
+    for seconds, due_seconds in ((300, 600), (301, 0)):
+        ahead = resting(last_message_at=NOW + timedelta(seconds=seconds))
+        assert facts_time(policy, ahead, now=NOW) == NOW + timedelta(seconds=due_seconds)
 
 
 @pytest.mark.parametrize(
@@ -718,7 +726,7 @@ def test_facts_of_the_last_day_of_all_are_due_at_its_end() -> None:
 def test_no_rest_makes_facts_due_where_none_are_wanted_or_all_are_there(
     policy: Policy, changes: dict[str, object]
 ) -> None:
-    assert facts_time(policy, resting(**changes)) is None
+    assert facts_time(policy, resting(**changes), now=NOW) is None
 
 
 def test_the_next_message_begins_the_time_of_facts_where_all_are_there() -> None:

@@ -241,7 +241,7 @@ class Reconciler:
     async def _extract_due(self, look: _Look) -> Step:
         state = look.snapshot.state
         end = schedule.facts_end(self.policy, state, everything=look.everything)
-        idle_at = schedule.facts_time(self.policy, state)
+        idle_at = schedule.facts_time(self.policy, state, now=look.now)
         if idle_at is not None and idle_at <= look.now:
             end = state.last_seq
         if end is None:

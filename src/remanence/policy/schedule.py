@@ -277,13 +277,16 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
     return end if end > state.facts_seq else None
 
 
-def facts_time(policy: Policy, state: MemoryState) -> datetime | None:
-    """Return when facts of all messages are due if the conversation stays idle, or None."""
+def facts_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime | None:
+    """Return when facts of all messages are due if the conversation stays idle, or None.
+
+    Those of a message dated further ahead than the idle time, by a wrong clock, are due now.
+    """
     said_at = state.last_message_at
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
-    left = _LAST_MOMENT - said_at
-    return said_at + min(timedelta(seconds=policy.facts_idle_seconds), left)
+    idle = timedelta(seconds=policy.facts_idle_seconds)
+    return now if said_at - now > idle else said_at + min(idle, _LAST_MOMENT - said_at)
 
 
 def _idle_facts(policy: Policy, state: MemoryState) -> bool:
