@@ -1021,3 +1021,20 @@ async def test_the_day_of_a_fact_is_that_of_the_handles_time_zone_when_it_was_sa
         (shown,) = texts(await second.context(), "facts")
 
     assert shown.splitlines()[2:] == ["2026-01-10", "- I'm allergic to peanuts."]
+
+
+async def test_a_fact_whose_day_a_note_writes_shorter_is_not_shown_beside_the_note() -> None:
+    policy = Policy.default(observe_tokens=20, tail_tokens=40, tail_keep_tokens=10, keep_last=1)
+    clock = FixedClock(datetime(2026, 5, 6, 12, tzinfo=UTC))
+    async with Memory.open(IN_MEMORY, policy=policy, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        for text in ("My surgery is tomorrow in the Santa Maria hospital.", "What a nice garden."):
+            await chat.append(Message.user(text), Message.assistant("ok"))
+            clock.advance(60)
+        await chat.flush(everything=True)
+        context = await chat.context()
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert fact.summary == "My surgery is 2026-05-07 in the Santa Maria hospital."
+    assert "My surgery is May 7 in the Santa Maria hospital" in context.to_text()
+    assert texts(context, "own_facts") == []

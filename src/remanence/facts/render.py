@@ -139,7 +139,12 @@ def is_own(fact: Fact, conversation_id: str) -> bool:
 
 def _missing(facts: Iterable[Fact], snapshot: Snapshot) -> Iterator[Fact]:
     """Yield the facts of a conversation that are neither in its notes nor in its newest messages."""
-    notes = [note.text for segment in snapshot.segments for note in segment.notes]
+    # Beside its date, as a note writes "May 7" for the 2026-05-07 of a fact.
+    notes = [
+        f"{note.text} {note.referenced_at or ''}"
+        for segment in snapshot.segments
+        for note in segment.notes
+    ]
     for fact in facts:
         is_past = (fact.last_seq or 0) < snapshot.state.tail_seq
         if is_past and not any(is_stated_in(fact, note) for note in notes):
