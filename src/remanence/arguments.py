@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -148,7 +148,7 @@ def require_amount(*, optional: bool = False, **values: object) -> None:
 
 
 def require_moment(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is neither None nor an aware datetime."""
+    """Raise `InvalidArgument` for the first value that is neither None nor an aware time of UTC."""
     for name, value in values.items():
         if value is None:
             continue
@@ -156,6 +156,11 @@ def require_moment(**values: object) -> None:
             raise _impossible(name, value, "use a datetime with a time zone")
         if value.utcoffset() is None:
             raise _impossible(name, value, "give it a time zone, such as datetime.UTC")
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            remedy = "use a time that is within the years 1 to 9999 in UTC"
+            raise _impossible(name, value.isoformat(), remedy) from None
 
 
 def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -> None:

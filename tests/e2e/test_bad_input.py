@@ -85,7 +85,7 @@ BAD_PARTS: dict[str, tuple[Any, str]] = {
     ),
     "before the year 1": (
         Message.user("x", created_at=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))),
-        "not a time in the range of UTC",
+        r"created_at '0001-01-01T00:00:00\+09:00' is not a time in the range of UTC",
     ),
     "no time": (Message.user("x", created_at="today"), "use datetime or None"),  # type: ignore[arg-type] # the case
     "list of parts": (Message(role="user", content=[TextPart(text="x")]), "use a tuple"),  # type: ignore[arg-type] # the case

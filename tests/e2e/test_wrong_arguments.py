@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
@@ -98,6 +98,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "system": (lambda m, c: c.context(system=5), "system=5 is impossible"),
     "knowledge": (lambda m, c: c.context(knowledge="text"), "knowledge='text'.* list"),
     "now": (lambda m, c: c.context(now=NAIVE), "now=.*give it a time zone"),
+    "time after all others": (
+        lambda m, c: c.context(now=datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))),
+        r"now='9999-12-31T23:59:59.999999-05:00' is impossible: .*years 1 to 9999",
+    ),
     "text for a time": (lambda m, c: c.context(now="today"), "now='today'.*datetime"),
     "version": (lambda m, c: c.context_at("1"), "version='1'"),
     "segment": (lambda m, c: c.source(5), "segment_id=5"),

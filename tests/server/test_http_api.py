@@ -509,6 +509,19 @@ async def test_a_search_refuses_a_time_without_an_offset(client: Client, moment:
         assert f"#/{name}" in response.json()["detail"]
 
 
+@pytest.mark.parametrize("moment", ["2026-05-01", "2026-05-01T09:30:00+02:00", "noon"])
+async def test_the_error_of_a_time_names_it_and_how_to_write_its_offset(
+    client: Client, moment: str
+) -> None:
+    response = await client.get(f"{TRIP}/recall?query=gate&since={moment}")
+
+    assert response.status_code == 422
+    assert response.json()["detail"] == (
+        f"#/since: {moment.replace('+', ' ')!r} is not a time: use ISO 8601 with an offset, such as "
+        "2026-05-01T09:30:00+02:00, and in a URL %2B for the +"
+    )
+
+
 async def test_every_route_has_a_name_of_its_own_and_declares_its_errors(client: Client) -> None:
     document = (await client.get("/openapi.json")).json()
     routes = [route for path in document["paths"].values() for route in path.values()]

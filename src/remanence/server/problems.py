@@ -228,6 +228,11 @@ def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dic
         detail = "send the body as JSON, with the header content-type: application/json"
     elif found["type"] == "extra_forbidden" and len(place) == 1 and fields:
         detail = f"unknown field: use {', '.join(fields)}"
+    elif found["type"].startswith(("datetime_", "timezone_")):
+        detail = (
+            f"{found['input']!r:.80} is not a time: use ISO 8601 with an offset, such as "
+            "2026-05-01T09:30:00+02:00, and in a URL %2B for the +"
+        )
     return {"pointer": "/".join(["#", *map(str, place)]), "detail": detail}
 
 

@@ -135,8 +135,9 @@ def _check_time(message: Message) -> None:
             at.astimezone(UTC)
             return
     except (TypeError, ValueError, OverflowError) as error:
+        value = at.isoformat() if isinstance(error, OverflowError) else at
         raise InvalidMessage(
-            f"created_at {quote(at)} is not a time in the range of UTC ({error}): use an aware "
+            f"created_at {quote(value)} is not a time in the range of UTC ({error}): use an aware "
             "datetime of the years 1 to 9999"
         ) from error
     raise InvalidMessage(
