@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
@@ -551,8 +551,12 @@ class Memory:
             )
         await self._store.backup(str(path))
 
-    async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
+    async def note(
+        self, text: str, *, user: str, tenant: str = "default", timezone: tzinfo | None = None
+    ) -> Path:
         """Add a line to a user's daily notes, and return the path of the file.
+
+        The day and the time are those of *timezone*, by default UTC.
 
         Raises:
             InvalidPolicy: the setting `daily_directory` is missing.
@@ -560,7 +564,8 @@ class Memory:
         """
         owner = self._runtime.owner(user, tenant)
         require_text(text=text)
-        return await self._require_daily().add(text, owner)
+        require_one_of(tzinfo, timezone=timezone, optional=True)
+        return await self._require_daily().add(text, owner, timezone or UTC)
 
     async def consolidate(
         self, *, user: str | None = None, tenant: str | None = None

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,21 @@ async def test_notes_of_a_day_are_one_markdown_file_of_the_user(tmp_path: Path) 
     assert file.read_text() == (
         "# 2027-01-04\n- 09:30 The launch moved to Friday.\n- 10:30 오늘 회의는 취소되었다.\n"
     )
+
+
+async def test_a_note_is_in_the_file_of_its_users_day(tmp_path: Path) -> None:
+    clock = FixedClock(datetime(2027, 1, 5, 2, tzinfo=UTC))
+    zone = timezone(timedelta(hours=-5))
+    async with opened(tmp_path, clock) as memory:
+        text = "My flight LH 454 leaves tomorrow."
+        file = await memory.note(text, user="ana", timezone=zone)
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert file.name == "2027-01-04.md"
+    assert "leaves 2027-01-05" in fact.summary
+    assert fact.valid_from.astimezone(zone).date() == date(2027, 1, 4)
 
 
 @pytest.mark.req("Z-55", "Z-76", "Z-77")

@@ -13,7 +13,7 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, timedelta, tzinfo
 from glob import glob
 from pathlib import Path
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ from urllib.parse import unquote
 from remanence import telemetry
 from remanence.archive import daily_notes
 from remanence.clock import Clock
+from remanence.dates.local_time import to_zone
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import (
     UNFINISHED,
@@ -92,12 +93,12 @@ class DailyNotes:
         return f"daily notes in {str(self.directory)!r}"
 
     @in_thread
-    def add(self, text: str, owner: Owner) -> Path:
-        """Append a note to today's file; it is on disk when this returns."""
+    def add(self, text: str, owner: Owner, zone: tzinfo) -> Path:
+        """Append a note to the file of today in *zone*; it is on disk when this returns."""
         text = storable(text)
         if not text.strip():
             raise InvalidMessage("a note is empty: write some text")
-        folder, now = self._folder(owner), self.clock.now()
+        folder, now = self._folder(owner), to_zone(self.clock.now(), zone)
         file = folder / f"{now:%Y-%m-%d}.md"
         make_directory(folder)
         if not file.exists():

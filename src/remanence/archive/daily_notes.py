@@ -47,7 +47,7 @@ def entry(text: str, at: datetime) -> str:
 
 def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
     """Return a note for each non-empty line, numbered by line; headings become topics."""
-    observed_at = datetime.combine(day, time(), tzinfo=UTC)
+    observed_at = datetime.combine(day, time(12), tzinfo=UTC)  # the same day in nearly all zones
     notes: list[Note] = []
     topic: str | None = None
     for number, line in enumerate(text.splitlines(), start=1):
