@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from remanence.dates import DateMention, find_dates, render_date, resolve_dates
+from remanence.dates import DateMention, find_dates, iso_date, render_date, resolve_dates
 from remanence.dates.language import languages, words_of
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -53,7 +53,7 @@ ENGLISH = [
     ("early next year", "early 2024"),
     ("last summer", "summer 2022"),
     ("this summer", "summer 2023"),
-    ("next fall", "fall 2023"),
+    ("last fall", "fall 2022"),
     ("last winter", "winter 2022/23"),
     ("last August", "August 2022"),
     ("next July", "July 2023"),
@@ -306,13 +306,31 @@ def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> 
         ("2023-02-28", "tomorrow", "2023-03-01"),
         ("2024-02-29", "a year ago", "February 2023"),
         ("2023-03-31", "last month, a month ago", "February 2023, February 2023"),
-        ("2023-01-10", "last winter, this winter, last summer", "winter 2021/22, winter 2022/23, summer 2022"),
+        ("2023-04-10", "last winter, this winter, last summer", "winter 2022/23, winter 2023/24, summer 2022"),
     ],
 )  # fmt: skip
 def test_the_turn_of_months_and_years_and_leap_days_are_respected(
     at: str, text: str, expected: str
 ) -> None:
     assert with_dates(text, datetime.fromisoformat(at)) == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        ("2023-01-10", "last winter, this winter, last summer, this summer"),
+        ("2023-05-08", "next fall, next spring"),
+        ("2023-10-10", "last summer, next winter"),
+    ],
+)
+def test_a_season_of_another_year_in_the_south_stays_as_said(at: str, text: str) -> None:
+    assert with_dates(text, datetime.fromisoformat(at)) == text
+
+
+def test_the_date_of_a_season_is_its_year() -> None:
+    mentions = find_dates("last summer, in the winter of 2020", MONDAY)
+
+    assert [iso_date(mention) for mention in mentions] == ["2022", "2020"]
 
 
 def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> None:

@@ -134,9 +134,18 @@ def weekday_of_week(reading: DateReading) -> Period | None:
     return periods.shift(week.first, "day", reading.number("weekday"))
 
 
-def some_season(reading: DateReading) -> Period:
-    """Last summer has ended, next summer has not begun, this summer is in this year."""
-    index, shift, today = reading.number("season"), reading.number("shift"), reading.today
+def some_season(reading: DateReading) -> Period | None:
+    """Last summer has ended, next summer has not begun, this summer is in this year.
+
+    None if the southern one, half a year away, begins in another year.
+    """
+    index = reading.number("season")
+    north, south = _season_near(reading, index), _season_near(reading, (index + 2) % 4)
+    return north if north.first.year == south.first.year else None
+
+
+def _season_near(reading: DateReading, index: int) -> Period:
+    shift, today = reading.number("shift"), reading.today
     own = periods.season(today.year - (index == periods.WINTER and today.month < 3), index)
     if shift < 0 and own.last >= today:
         return periods.season(own.first.year - 1, index)

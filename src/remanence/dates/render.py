@@ -47,9 +47,12 @@ def words_with_date(mention: DateMention, date: str, following: str) -> str:
 
 
 def iso_date(mention: DateMention) -> str:
-    """Return the date in ISO 8601, to the precision of the mention."""
+    """Return the date in ISO 8601, to the precision of the mention.
+
+    Of a season that is the year, as its months depend on the hemisphere.
+    """
     text = mention.first.isoformat()
-    return {"year": text[:4], "month": text[:7]}.get(mention.grain, text)
+    return {"year": text[:4], "season": text[:4], "month": text[:7]}.get(mention.grain, text)
 
 
 def _phrase(language: Language, grain: Grain, first: date, word: str) -> str:
