@@ -91,6 +91,18 @@ async def test_a_note_is_in_the_file_of_its_users_day(tmp_path: Path) -> None:
     assert fact.valid_from.astimezone(zone).date() == date(2027, 1, 4)
 
 
+async def test_a_line_written_by_hand_may_begin_with_an_hour_of_one_digit(tmp_path: Path) -> None:
+    folder = tmp_path / "default" / "ana"
+    folder.mkdir(parents=True)
+    (folder / "2027-01-04.md").write_text("- 9:05 I'm allergic to peanuts.\n")
+    async with opened(tmp_path, FixedClock(MONDAY + timedelta(days=3))) as memory:
+        await memory.consolidate(user="ana")
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert fact.summary == "I'm allergic to peanuts."
+    assert fact.valid_from == MONDAY.replace(hour=9, minute=5)
+
+
 @pytest.mark.req("Z-55", "Z-76", "Z-77")
 async def test_old_days_are_reflected_into_the_memory_file_and_archived(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)

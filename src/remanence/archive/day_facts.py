@@ -12,7 +12,7 @@ from remanence.facts.extraction import TRIES, Extraction
 from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
 
-_TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
+_TIMED = re.compile(r"(\d?\d:\d\d) (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class DayFacts:
         text, at = note.text, note.observed_at
         if at is not None and (found := _TIMED.fullmatch(text)):
             with contextlib.suppress(ValueError):  # such as 27:80
-                clock = time.fromisoformat(found[1])
+                clock = time.fromisoformat(found[1].zfill(5))
                 text, at = found[2], at.replace(hour=clock.hour, minute=clock.minute)
         tokens = self.count_text(text)
         return Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
