@@ -137,9 +137,11 @@ def weekday_of_week(reading: DateReading) -> Period | None:
 def some_season(reading: DateReading) -> Period | None:
     """Last summer has ended, next summer has not begun, this summer is in this year.
 
-    None if the southern one, half a year away, begins in another year.
+    None for winter, which has two years in the north and one in the south, and if the southern
+    season begins in another year.
     """
-    index = reading.number("season")
+    if (index := reading.number("season")) == periods.WINTER:
+        return None
     north, south = _season_near(reading, index), _season_near(reading, (index + 2) % 4)
     return north if north.first.year == south.first.year else None
 
