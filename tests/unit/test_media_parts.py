@@ -186,3 +186,17 @@ def test_an_image_in_googles_storage_is_sent_by_its_url() -> None:
     (message,) = openai.render("user", (ImagePart(url="gs://photos/a.png"),))
 
     assert message["content"][0]["image_url"] == {"url": "gs://photos/a.png"}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "name"),
+    [("application/pdf", "file.pdf"), ("text/plain", "file.txt"), ("x-own/kind", "file")],
+)
+def test_data_of_a_file_goes_to_openai_with_a_name(media_type: str, name: str) -> None:
+    file = FilePart(media_type=media_type, data="aGk=")
+
+    (message,) = openai.render("user", (file,))
+    (item,) = responses.render("user", (file,))
+
+    assert message["content"][0]["file"]["filename"] == name
+    assert item["content"][0]["filename"] == name

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from mimetypes import guess_extension
 
 from remanence.errors import InvalidMessage
 from remanence.wire.content import (
@@ -277,8 +278,9 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
 
 
 def render_file(part: FilePart, names: Mapping[str, str]) -> JsonObject:
-    """Render a file with fields of these *names*."""
+    """Render a file with fields of these *names*; data needs a name, so one is made up."""
     content = payload(part)
     if content is not None:
-        part = replace(part, data=content.url if content.media_type else content.data)
+        name = part.name or f"file{guess_extension(content.kind) or ''}"
+        part = replace(part, name=name, data=content.url if content.media_type else content.data)
     return present({name: getattr(part, ours) for name, ours in names.items()})
