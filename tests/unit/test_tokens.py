@@ -271,6 +271,36 @@ def test_a_part_of_unknown_type_counts_the_texts_in_it() -> None:
     assert of_part(OtherPart(dialect="openai", raw=raw)) == sum(map(counter.text, texts))
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "computer_call_output", "output": {"image_url": "data:image/png;base64,<data>"}},
+        {"type": "image_generation_call", "result": "<data>"},
+        {"type": "document", "content": [{"media_type": "image/png", "data": "<data>"}]},
+    ],
+)
+def test_an_image_in_a_part_of_unknown_type_counts_as_an_image(fields: object) -> None:
+    data = encoded(png(300, 200) + bytes(1_000))
+    raw = json.dumps(fields).replace("<data>", data)
+
+    tokens = of_part(OtherPart(dialect="openai", raw=raw))
+
+    assert tokens == of_part(ImagePart(media_type="image/png", data=data))
+
+
+def test_audio_in_a_part_of_unknown_type_counts_as_an_audio_file() -> None:
+    data = encoded(bytes(160_000))
+    audio = OtherPart(dialect="openai", raw=json.dumps({"audio": {"data": data, "format": "wav"}}))
+
+    assert of_part(audio) == of_part(FilePart(media_type="audio/wav", data=data)) == 100
+
+
+def test_encrypted_data_in_a_part_of_unknown_type_counts_nothing() -> None:
+    raw = json.dumps({"type": "reasoning", "encrypted_content": "gAAAA" + 400 * "b"})
+
+    assert of_part(OtherPart(dialect="openai_responses", raw=raw)) == 0
+
+
 @given(st.text(max_size=60))
 def test_a_part_of_unknown_type_never_raises(raw: str) -> None:
     assert of_part(OtherPart(dialect="anthropic", raw=raw)) >= 0

@@ -18,6 +18,7 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
+from remanence.wire.content import IMAGE_HEADS
 
 _BASE64 = re.compile(r"(?:data:[^,]{0,200};base64,)?[A-Za-z0-9+/_-]{200,}={0,2}")
 
@@ -65,23 +66,31 @@ class TokenCounter:
             case FilePart():
                 return file_tokens(part, text=text, image=self.image)
             case OtherPart(raw=raw):
-                return sum(map(text, _leaf_texts(raw)))
+                return sum(self._part(leaf, text) for leaf in _leaves(raw))
             case _:
                 assert_never(part)
 
 
-def _leaf_texts(raw: str) -> Iterator[str]:
-    """Yield the strings in a part of unknown type, except keys, `type` values and base64 data."""
+def _leaves(raw: str) -> Iterator[TextPart | ImagePart | FilePart]:
+    """Yield texts and media in a part of unknown type, except keys, `type` values and other base64."""
     try:
         pending: list[Any] = [json.loads(raw)]  # any JSON
     except (ValueError, RecursionError):
-        yield raw
+        yield TextPart(text=raw)
         return
     while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending.extend(item for key, item in value.items() if key != "type")
-        elif isinstance(value, list):
-            pending.extend(value)
-        elif isinstance(value, str) and not _BASE64.fullmatch(value):
-            yield value
+        match value := pending.pop():
+            case {"data": str(data), "media_type": str(kind)} if _BASE64.fullmatch(data):
+                yield FilePart(media_type=kind, data=data)
+            case {"data": str(data), "format": str(name)} if _BASE64.fullmatch(data):
+                yield FilePart(media_type=f"audio/{name}", data=data)
+            case dict():
+                pending.extend(item for key, item in value.items() if key != "type")
+            case list():
+                pending.extend(value)
+            case str() if not _BASE64.fullmatch(value):
+                yield TextPart(text=value)
+            case str() if value.startswith("data:"):
+                yield FilePart(url=value)
+            case str() if value.startswith(tuple(IMAGE_HEADS)):
+                yield ImagePart(data=value)

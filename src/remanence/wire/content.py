@@ -30,12 +30,15 @@ SYSTEM_MARK = "[system message]"
 NOTHING_READABLE = "[content that only another provider can read]"
 
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
-_IMAGE_HEADS = {
+
+IMAGE_HEADS = {
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",
     "R0lGOD": "image/gif",
     "UklGR": "image/webp",
 }
+"""Media types of images by the beginning of their base64 data."""
+
 _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 PartT = TypeVar("PartT", bound=Part)
@@ -181,7 +184,7 @@ def payload(part: ImagePart | FilePart) -> Payload | None:
     media_type = part.media_type or media_type
     if media_type is None and isinstance(part, ImagePart):
         media_type = next(
-            (kind for start, kind in _IMAGE_HEADS.items() if data.startswith(start)), "image/png"
+            (kind for start, kind in IMAGE_HEADS.items() if data.startswith(start)), "image/png"
         )
     return Payload(media_type, data)
 
