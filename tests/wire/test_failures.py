@@ -206,6 +206,16 @@ async def test_an_answer_without_text_is_empty(wire: Wire, ask: ModelRequest, te
     assert error.reason == "empty"
 
 
+@pytest.mark.parametrize("thinking", ["", "The gate"])
+async def test_an_output_limit_that_leaves_no_text_is_named(
+    wire: Wire, ask: ModelRequest, thinking: str
+) -> None:
+    error = await failure_of(wire, ask, Reply("", thinking=thinking, ending="length"))
+
+    assert error.reason == "empty"
+    assert "raise max_output_tokens" in str(error)
+
+
 @pytest.mark.parametrize("ending", ["refusal", "filter"])
 async def test_a_refusal_is_no_answer(wire: Wire, ask: ModelRequest, ending: Ending) -> None:
     error = await failure_of(wire, ask, Reply("I will not do that.", ending=ending))

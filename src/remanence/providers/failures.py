@@ -68,6 +68,7 @@ _WORDS: Final = {
     "too_long": "cannot take so long a request",
     "unknown_model": "is not known to its provider",
 }
+_CUT_OFF: Final = "reached the output limit before any text: raise max_output_tokens"
 # Only these quote the provider's text: others do not help, and may repeat a key or an answer.
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
@@ -127,9 +128,10 @@ def _hint(spec: ModelSpec, reason: str, retry_after: float | None) -> str:
     return f": try again in {retry_after:,.0f} s" if retry_after else ""
 
 
-def unusable(reason: str, spec: ModelSpec) -> ModelError:
-    """Return the error for an unusable answer."""
-    text = f"{spec.name} {_WORDS[reason]}"
+def unusable(reason: str, spec: ModelSpec, *, cut_off: bool = False) -> ModelError:
+    """Return the error for an unusable answer; one that was cut off may be all reasoning."""
+    words = _CUT_OFF if cut_off and reason == "empty" else _WORDS[reason]
+    text = f"{spec.name} {words}"
     return ModelError(reason, text, log_text=text)
 
 

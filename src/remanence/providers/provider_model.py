@@ -90,7 +90,8 @@ class ProviderModel:
         reason = _PROBLEMS.get(response.ending) or ("empty" if is_empty(message) else "")
         if reason:
             usage = self._usage(call, reason, tokens or known)
-            raise UnusableAnswer(unusable(reason, self.spec), usage)
+            cut_off = response.ending == "cut_off"
+            raise UnusableAnswer(unusable(reason, self.spec, cut_off=cut_off), usage)
         if tokens is None:
             output = count_tokens(message)
             tokens = Tokens(input_tokens=request.estimate(), output_tokens=output)

@@ -55,7 +55,8 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
         text = "\n".join(filter(None, texts))
         if not text.strip():
             usage = replace(answer.usage, outcome="empty")
-            raise UnusableAnswer(unusable("empty", self._model.spec), usage)
+            failure = unusable("empty", self._model.spec, cut_off=not answer.complete)
+            raise UnusableAnswer(failure, usage)
         return ModelAnswer(text=text, complete=answer.complete, usage=answer.usage)
 
     def _render(self, request: ModelRequest) -> ProviderRequest:
