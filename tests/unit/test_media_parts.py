@@ -200,3 +200,15 @@ def test_data_of_a_file_goes_to_openai_with_a_name(media_type: str, name: str) -
 
     assert message["content"][0]["file"]["filename"] == name
     assert item["content"][0]["filename"] == name
+
+
+@pytest.mark.parametrize("media_type", ["video/mp4", "audio/mp3"])
+def test_a_video_or_sound_to_fetch_is_sent_as_a_text_to_others_than_gemini(media_type: str) -> None:
+    file = FilePart(media_type=media_type, url="https://x.test/a")
+    text = "[file without a name: https://x.test/a]"
+
+    [message] = anthropic.render("user", (file,))
+    [item] = responses.render("user", (file,))
+
+    assert message["content"] == [{"type": "text", "text": text}]
+    assert item["content"] == text

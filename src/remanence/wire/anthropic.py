@@ -203,13 +203,14 @@ def _render_result(part: ToolResultPart) -> JsonObject:
 
 
 def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject | None:
-    """Render an image, a PDF, a text or a URL, the only media that the API accepts."""
+    """Render an image, a PDF, a text, or the URL of an image or PDF, all that the API accepts."""
     content = payload(part)
     if content and (media_type := _IMAGE_TYPES.get(content.kind)):
         image = {"type": "base64", "media_type": media_type, "data": content.data}
         return {"type": "image", "source": image, **(extra if isinstance(part, ImagePart) else {})}
     source = _document_source(content, part.name) if isinstance(part, FilePart) else None
-    if source is None and (part.url or "").lower().startswith(("https://", "http://")):
+    fits = isinstance(part, ImagePart) or part.media_type in (None, "", "application/pdf")
+    if source is None and fits and (part.url or "").lower().startswith(("https://", "http://")):
         source = {"type": "url", "url": part.url}
     if source is None:
         return None

@@ -258,7 +258,9 @@ def _input_part(part: Part) -> JsonObject | None:
             return {"type": "input_text", "text": part.text, **extra} if part.text else None
         case ImagePart() if url := image_url(part):
             return {"type": "input_image", "detail": "auto", "image_url": url, **extra}
-        case FilePart() if payload(part) or part.file_id or is_remote(part):
+        case FilePart(media_type=kind) if not (kind or "").startswith(("audio/", "video/")) and (
+            payload(part) or part.file_id or is_remote(part)
+        ):
             return {"type": "input_file", **render_file(part, _FILE_FIELDS), **extra}
         case OtherPart(dialect="openai_responses", scope="part"):
             return part.value
