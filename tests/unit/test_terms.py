@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from remanence import Message
 from remanence.stores.terms import index_terms, query_terms, searchable_text
 from remanence.types import TextPart, ToolCallPart, ToolResultPart
 
@@ -83,3 +84,50 @@ def test_escaped_letters_of_json_in_tool_calls_and_results_are_searchable(
     result = ToolResultPart(call_id="t", content=(TextPart(text=raw),))
 
     assert searchable_text([call, result]) == f"look {text}\n{text}"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message.from_openai_responses(
+            [
+                {
+                    "type": "shell_call_output",
+                    "call_id": "c1",
+                    "output": [{"stdout": "code ZX1", "outcome": {"type": "exit"}}],
+                }
+            ]
+        )[0],
+        Message.from_anthropic(
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t1",
+                        "content": [
+                            {
+                                "type": "search_result",
+                                "content": [{"type": "text", "text": "code ZX1"}],
+                            }
+                        ],
+                    }
+                ],
+            }
+        ),
+    ],
+    ids=["shell", "search_result"],
+)
+def test_texts_in_parts_of_unknown_types_are_searchable(message: Message) -> None:
+    assert "code ZX1" in searchable_text(message.content)
+    assert "code ZX1" in message.full_text
+
+
+def test_reasoning_and_encrypted_data_are_not_searchable() -> None:
+    content = [
+        {"type": "thinking", "thinking": "Hm."},
+        {"type": "web_search_result", "encrypted_content": 400 * "b"},
+    ]
+    message = Message.from_anthropic({"role": "assistant", "content": content})
+
+    assert searchable_text(message.content) == ""

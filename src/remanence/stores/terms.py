@@ -12,6 +12,7 @@ from functools import cache
 from itertools import groupby
 
 from remanence.types import Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.content import other_texts
 
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f"
@@ -54,8 +55,8 @@ def query_terms(query: str) -> tuple[str, ...]:
 
 
 def searchable_text(content: Sequence[Part]) -> str:
-    """Return the searchable text of a message: its text, tool calls and tool results."""
-    texts = []
+    """Return the searchable text of a message: its text, tool calls and results, and others."""
+    texts: list[str] = []
     for part in content:
         if isinstance(part, TextPart):
             texts.append(part.text)
@@ -63,6 +64,7 @@ def searchable_text(content: Sequence[Part]) -> str:
             texts.append(_unescape(part.text))
         elif isinstance(part, ToolCallPart):
             texts.append(f"{part.name} {_unescape(part.arguments)}")
+    texts += other_texts(content)
     return "\n".join(filter(None, texts))
 
 

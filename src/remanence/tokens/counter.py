@@ -1,7 +1,6 @@
 """Token counts of messages, part by part, based on a text counter."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -18,9 +17,7 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.wire.content import IMAGE_HEADS
-
-_BASE64 = re.compile(r"(?:data:[^,]{0,200};base64,)?[A-Za-z0-9+/_-]{200,}={0,2}")
+from remanence.wire.content import BASE64, IMAGE_HEADS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +77,15 @@ def _leaves(raw: str) -> Iterator[TextPart | ImagePart | FilePart]:
         return
     while pending:
         match value := pending.pop():
-            case {"data": str(data), "media_type": str(kind)} if _BASE64.fullmatch(data):
+            case {"data": str(data), "media_type": str(kind)} if BASE64.fullmatch(data):
                 yield FilePart(media_type=kind, data=data)
-            case {"data": str(data), "format": str(name)} if _BASE64.fullmatch(data):
+            case {"data": str(data), "format": str(name)} if BASE64.fullmatch(data):
                 yield FilePart(media_type=f"audio/{name}", data=data)
             case dict():
                 pending.extend(item for key, item in value.items() if key != "type")
             case list():
                 pending.extend(value)
-            case str() if not _BASE64.fullmatch(value):
+            case str() if not BASE64.fullmatch(value):
                 yield TextPart(text=value)
             case str() if value.startswith("data:"):
                 yield FilePart(url=value)

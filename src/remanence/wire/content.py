@@ -1,6 +1,7 @@
 """Content handling shared by the dialects: parts, unknown fields, payloads, and stand-ins."""
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -38,6 +39,9 @@ IMAGE_HEADS = {
     "UklGR": "image/webp",
 }
 """Media types of images by the beginning of their base64 data."""
+
+BASE64 = re.compile(r"(?:data:[^,]{0,200};base64,)?[A-Za-z0-9+/_-]{200,}={0,2}")
+"""Data that is no text: media, or encrypted."""
 
 _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
@@ -241,6 +245,29 @@ def replace_media(content: Iterable[Part]) -> Iterator[Part]:
                 yield replace(part, content=inner)
             case _ if (text := as_text(part)) is not None:
                 yield TextPart(text=text)
+
+
+def other_texts(content: Iterable[Part]) -> Iterator[str]:
+    """Yield the texts in parts of unknown types, also of tool results, but not reasoning."""
+    for part in content:
+        match part:
+            case ToolResultPart():
+                yield from other_texts(part.content)
+            case OtherPart() if part.type and not is_reasoning(part):
+                yield from _strings(part.value)
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key not in ("type", "status") and not key.endswith("id"):
+                    yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+        case str() if not BASE64.fullmatch(value):
+            yield value
 
 
 def is_reasoning(part: OtherPart) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, gemini, openai, responses
+from remanence.wire.content import other_texts
 from remanence.wire.json_value import ClientObject, quote
 from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
 
@@ -147,10 +148,11 @@ class Message:
 
     @property
     def full_text(self) -> str:
-        """All readable text: the speaker, the text, tool calls with arguments, and results."""
+        """All readable text: the speaker, the text, tool calls with arguments, results, and others."""
         pieces = [f"{self.speaker}: {self.text}"]
         pieces += [f"[calls {call.name} {call.arguments}]" for call in self.tool_calls]
         pieces += [f"[result] {result.text}" for result in self.tool_results]
+        pieces += other_texts(self.content)
         return "\n".join(pieces)
 
     @property
