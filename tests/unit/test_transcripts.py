@@ -13,6 +13,7 @@ from remanence.cli.transcript_lines import FORMATS
 from remanence.cli.transcripts import EMPTY_MESSAGE, Entry, entries, open_transcript
 from remanence.errors import MalformedTranscript
 from remanence.types import OtherPart, ToolCallPart, ToolResultPart
+from remanence.wire import anthropic, openai, responses
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 
@@ -139,6 +140,42 @@ def test_blocks_of_anthropic_are_read_as_such() -> None:
     assert call.message.tool_calls[0].id == "t1"
     assert result.message.role == "tool"
     assert isinstance(result.message.content[0], ToolResultPart)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {"stdout": "ok"}},
+        {"type": "compaction", "content": "Summary."},
+        {"type": "text", "text": "Blue.", "citations": [{"type": "char_location"}]},
+    ],
+)
+def test_a_block_that_only_anthropic_writes_comes_back_as_it_was(block: dict[str, Any]) -> None:
+    (entry,) = read(said([block], "assistant"))
+
+    assert anthropic.render("assistant", entry.message.content)[0]["content"] == [block]
+
+
+def test_a_message_of_responses_keeps_its_fields_and_refusals() -> None:
+    item = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "final_answer",
+        "content": [{"type": "refusal", "refusal": "No."}],
+    }
+    (entry,) = read(item | {"conversation": "c"})
+
+    assert responses.render("assistant", entry.message.content) == [item]
+
+
+def test_reasoning_beside_an_answer_of_openai_is_kept() -> None:
+    (entry,) = read(said("42", "assistant", reasoning_content="Hm.", model="m"))
+
+    [message] = openai.render("assistant", entry.message.content)
+
+    assert message == {"role": "assistant", "content": "42", "reasoning_content": "Hm."}
 
 
 @pytest.mark.parametrize("content", ["", None, " \n", [], [{"type": "text", "text": ""}]])

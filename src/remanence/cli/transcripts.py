@@ -36,11 +36,13 @@ _MILLISECONDS_FROM = 1e11
 _LEAP_SECOND = re.compile(r"(?<=[Tt ]\d\d:\d\d:)60")
 _RESPONSES_ITEMS = {"message", "reasoning", "compaction", "item_reference", "mcp_list_tools"}
 _RESPONSES_SUFFIXES = ("_call", "_output", "_approval_request", "_approval_response")
+_ITEM_FIELDS = {"type", "role", "content", "id", "phase", "status"}
+_ANSWER_FIELDS = {"annotations", "reasoning", "reasoning_content", "reasoning_details"}
 _ANTHROPIC_BLOCKS = {
+    "compaction",
     "container_upload",
     "document",
     "image",
-    "mcp_tool_result",
     "mcp_tool_use",
     "redacted_thinking",
     "search_result",
@@ -48,7 +50,6 @@ _ANTHROPIC_BLOCKS = {
     "thinking",
     "tool_result",
     "tool_use",
-    "web_search_tool_result",
 }
 
 
@@ -211,11 +212,12 @@ def _read(data: JsonObject) -> Message:
     content, calls = data.get("content"), data.get("tool_calls")
     if "parts" in data and "content" not in data:
         return Message.from_gemini({"role": data.get("role"), "parts": data["parts"]})
-    types = [
-        str(part.get("type"))
-        for part in (content if isinstance(content, list) else ())
-        if isinstance(part, dict)
-    ]
+    parts = [p for p in (content if isinstance(content, list) else ()) if isinstance(p, dict)]
+    types = [str(part.get("type")) for part in parts]
+    if data.get("type") == "message" and not {"output_text", "refusal"}.isdisjoint(types):
+        item = {key: value for key, value in data.items() if key in _ITEM_FIELDS}
+        (message,) = Message.from_openai_responses([item])
+        return message
     is_item = any(name.startswith(("input_image", "input_file")) for name in types)
     if is_item if "role" in data else isinstance(data.get("type"), str):
         kind = str(data.get("type", "message"))
@@ -233,8 +235,11 @@ def _read(data: JsonObject) -> Message:
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
     # Other keys, such as times and sessions, are not part of the provider's message.
-    fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
-    is_anthropic = not _ANTHROPIC_BLOCKS.isdisjoint(types)
+    fields = {k: v for k, v in data.items() if k in MESSAGE_FIELDS | _ANSWER_FIELDS}
+    is_anthropic = any(
+        part.get("citations") or kind in _ANTHROPIC_BLOCKS or kind.endswith("_tool_result")
+        for part, kind in zip(parts, types, strict=True)
+    )
     return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
 
 
