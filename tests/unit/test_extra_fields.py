@@ -136,6 +136,14 @@ def test_a_spoken_answer_is_read_and_sent_back_as_its_words() -> None:
     ]
 
 
+def test_a_spoken_answer_without_its_words_is_sent_back_as_such() -> None:
+    message = Message.from_openai({"role": "assistant", "content": None, "audio": {"id": "a1"}})
+
+    assert openai.render(message.role, message.content) == [
+        {"role": "assistant", "content": "[spoken answer without its transcript]"}
+    ]
+
+
 RECORD = {"id": "m1", "created_at": "2026-03-01T09:30:00+01:00"}
 
 

@@ -183,6 +183,8 @@ def _transcript(audio: object) -> Iterable[TextPart]:
     match audio:
         case {"transcript": str(text)} if text:
             yield TextPart(text=text)
+        case dict():
+            yield TextPart(text="[spoken answer without its transcript]")
 
 
 def _beside(message: JsonObject) -> Iterable[OtherPart]:
