@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client as Service, Speaker, served
 
 from remanence import Memory
@@ -231,6 +234,19 @@ async def test_an_error_in_a_stream_is_raised(remote: AsyncClient, speaker: Spea
             pass
 
     assert (raised.value.reason, raised.value.retry_after_seconds) == ("rate_limit", 60)
+
+
+async def test_a_request_has_only_fields_that_were_given() -> None:
+    bodies: list[object] = []
+
+    async def record(scope: Scope, receive: Receive, send: Send) -> None:
+        bodies.append(await Request(scope, receive).json())
+        await JSONResponse({"erased": False, "at": "2026-03-01T09:30:00Z"})(scope, receive, send)
+
+    async with served(record) as running, AsyncClient(str(running.http.base_url)) as remote:
+        await remote.conversation("trip").forget(query="LH 454")
+
+    assert bodies == [{"query": "LH 454"}]
 
 
 Call = Callable[[AsyncClient], Any]

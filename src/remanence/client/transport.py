@@ -103,7 +103,8 @@ class Transport:
             for name, value in query.items()
             if value is not None
         }
-        json = None if body is None else body.model_dump(mode="json")
+        # Without defaults, as a service of another release may not know their fields.
+        json = None if body is None else body.model_dump(mode="json", exclude_defaults=True)
         url = f"{str(self._http.base_url).rstrip('/')}{path}"
         try:
             async with self._http.stream(
