@@ -374,6 +374,7 @@ async def test_an_answer_of_another_service_is_an_error_that_says_so() -> None:
                 pass
 
     assert raised.value.status == 200
+    assert "or from another release of it" in str(raised.value)
 
 
 async def test_a_stream_may_have_large_events_and_those_of_a_later_version() -> None:

@@ -115,8 +115,9 @@ class Transport:
                     raise _error(response)
                 yield response
         except (ValidationError, httpx2.SSEError) as error:
-            text = f"{method} {url}: the answer is not from remanence: check the address"
-            raise ServiceError(text, status=response.status_code) from error
+            text = f"{method} {url}: the answer is not from remanence or from another release of it"
+            remedy = "check the address, and update the service before its clients"
+            raise ServiceError(f"{text}: {remedy}", status=response.status_code) from error
         except UnicodeEncodeError as error:
             kind = InvalidArgument if body is None else InvalidMessage
             surrogate = error.object[error.start]
