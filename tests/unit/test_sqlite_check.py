@@ -222,7 +222,7 @@ async def test_a_disk_that_takes_no_writes_is_found(store: Store) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    assert (problem.level, problem.remedy) == ("error", "check the disk")
+    assert (problem.level, problem.remedy) == ("error", "check the disk and its free space")
     assert "nothing can be written" in problem.what
     assert await store.check() == ()
 

@@ -16,7 +16,7 @@ PATH = "some/memory.db"
         (apsw.ReadOnlyError(), StoreUnavailable, "make the file and its directory writable"),
         (apsw.PermissionsError(), StoreUnavailable, "make the file and its directory writable"),
         (apsw.CantOpenError(), StoreUnavailable, "check that its directory exists"),
-        (apsw.IOError("disk I/O error"), StoreUnavailable, "check the disk"),
+        (apsw.IOError("disk I/O error"), StoreUnavailable, "check the disk and its free space"),
         (apsw.NotADBError(), NotADatabase, "name another file"),
         (apsw.CorruptError("malformed"), StoreError, "restore a backup"),
         (UnicodeDecodeError("utf-8", b"\xc8", 0, 1, "invalid"), StoreError, "restore a backup"),

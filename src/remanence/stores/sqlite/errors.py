@@ -29,7 +29,7 @@ _ANSWERS: dict[type[Exception], tuple[type[StoreError], str]] = {
     ),
     apsw.IOError: (
         StoreUnavailable,
-        "{path!r} cannot be read or written ({error}): check the disk",
+        "{path!r} cannot be read or written ({error}): check the disk and its free space",
     ),
     apsw.NotADBError: (NotADatabase, NO_DATABASE),
     apsw.CorruptError: (StoreError, _DAMAGED),
