@@ -312,3 +312,10 @@ async def test_a_result_of_a_tool_that_nobody_called_is_refused() -> None:
         await chat.append(Message.user("Look."), Message.from_gemini(model(call("look"))))
         with pytest.raises(InvalidMessage, match="must follow the assistant's message with its"):
             await chat.append(Message.from_gemini(user(result("find", "f"))))
+
+
+def test_one_item_whose_output_is_a_list_is_no_response() -> None:
+    output = [{"type": "input_text", "text": "42"}]
+    [message] = responses.parse({"type": "function_call_output", "call_id": "c1", "output": output})
+
+    assert message.role == "tool"

@@ -67,7 +67,8 @@ def parse(data: object) -> tuple[ParsedMessage, ...]:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     if isinstance(value, dict):
-        value = value["output"] if isinstance(value.get("output"), list) else [value]
+        is_item = "type" in value or not isinstance(value.get("output"), list)
+        value = [value] if is_item else value["output"]
     if not isinstance(value, list):
         raise InvalidMessage(
             f"input {data!r:.80} is a {type(data).__name__}: pass items, a response or text"
