@@ -322,8 +322,26 @@ async def test_closing_does_what_was_signalled_before(tmp_path: Path) -> None:
     async with Memory.open(url, policy=POLICY.replace(enabled=False)) as memory:
         states = await memory.conversations()
 
-    assert [state.unobserved_tokens <= POLICY.observe_tokens for state in states] == [True] * 5
+    assert [state.observed_seq > 0 for state in states] == [True] * 5
     assert [state.lease_owner for state in states] == [None] * 5
+
+
+async def test_closing_begins_no_further_steps_of_a_conversation(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open(url, policy=POLICY, observer=observer) as memory:
+        await memory.conversation("a").append(*messages(12))
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+        begun = len(observer.requests)
+        asyncio.get_running_loop().call_soon(gate.set)
+    async with Memory.open(url, policy=POLICY.replace(enabled=False)) as memory:
+        state = await memory.conversation("a").state()
+
+    assert len(observer.requests) == begun
+    assert state.observed_seq == observer.requests[-1].messages[-1].seq
+    assert state.unobserved_tokens > POLICY.observe_tokens
 
 
 async def test_what_the_host_raises_while_a_memory_is_open_stays_as_it_is() -> None:

@@ -298,7 +298,8 @@ class LocalEngine:
         if step.outcome is Outcome.PROGRESS:
             self._progressed()
         if step.outcome is Outcome.PROGRESS or again:
-            self._enqueue(ref)
+            if again or not self._closed:  # the rest is due when the memory is opened again
+                self._enqueue(ref)
             return
         self._causes.pop(ref, None)
         if step.outcome is Outcome.LEASED:

@@ -57,7 +57,8 @@ class Settings:
             many are due, as after an import; their observers do not see each other's notes.
         engine: with `local`, each process that opens the memory looks for background work; with
             `procrastinate`, the processes on a PostgreSQL database share it as jobs.
-        shutdown_timeout_seconds: the longest wait for steps in progress on closing.
+        shutdown_timeout_seconds: the longest wait on closing for steps in progress, and one step
+            of each conversation that is queued.
         blocks_directory: the directory for notes of ended conversations as JSON Lines, such as
             `~/.zora/memory/observations`; none by default.
         blocks_keep_last: the number of blocks kept there for each conversation.
