@@ -1,5 +1,6 @@
 """Forgetting across the parts of an open memory: tape, external vectors, blocks, daily notes."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
@@ -36,10 +37,15 @@ _NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
     """Yield all messages of a conversation."""
-    after = 0
-    while page := await runtime.store.messages(ref, after=after, limit=PAGE):
+    async for page in _read_pages(runtime, ref):
         for message in page:
             yield message
+
+
+async def _read_pages(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[tuple[Message, ...]]:
+    after = 0
+    while page := await runtime.store.messages(ref, after=after, limit=PAGE):
+        yield page
         after = page[-1].seq
 
 
@@ -120,7 +126,9 @@ async def forget_messages(
     await runtime.store.scrub()
     runtime.engine.signal(ref)
     runtime.texts_changed()
-    kept = chain([message async for message in read_tape(runtime, ref)])
+    kept = ""
+    async for page in _read_pages(runtime, ref):
+        kept = await asyncio.to_thread(chain, page, kept)
     return replace(found.finish(), erased=True, kept=kept)
 
 

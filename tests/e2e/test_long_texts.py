@@ -10,6 +10,7 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.types import ToolCallPart
+from remanence.types.receipt import chain
 from remanence.wire.boundaries import orphan
 from remanence.wire.validate import anthropic_problems, openai_problems
 
@@ -29,13 +30,13 @@ SMALL = Policy.default(
 
 @contextmanager
 def calls_here(function: str, file: str) -> Iterator[list[int]]:
-    """The lengths of the texts that a function gets in this thread, which runs the event loop."""
+    """The lengths of what a function gets first in this thread, which runs the event loop."""
     lengths: list[int] = []
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_name == function and code.co_filename.endswith(file):
-            lengths.append(len(frame.f_locals["text"]))
+            lengths.append(len(frame.f_locals[code.co_varnames[0]]))
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -152,4 +153,17 @@ async def test_notes_are_compared_with_their_source_beside_the_loop() -> None:
             state = await chat.flush(everything=True)
 
     assert state.observed_seq == 1
+    assert lengths == []
+
+
+async def test_the_tape_is_hashed_beside_the_loop_after_a_message_is_forgotten() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(*(Message.user(f"Step {number}.") for number in range(600)))
+        forgotten = (await chat.messages(limit=1))[0].id or ""
+        with calls_here("chain", "receipt.py") as lengths:
+            receipt = await chat.forget(forgotten)
+        messages = await chat.messages()
+
+    assert receipt.kept == chain(messages)
     assert lengths == []

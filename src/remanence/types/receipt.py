@@ -94,12 +94,11 @@ def digest(message: Message, salt: str) -> str:
     return _sha256(salt, message.name, [dataclasses.asdict(part) for part in message.content])
 
 
-def chain(messages: Iterable[Message]) -> str:
-    """Return a hash chain over the messages, in order.
+def chain(messages: Iterable[Message], link: str = "") -> str:
+    """Return a hash chain over the messages, in order, which continues that of earlier ones.
 
     The `digest` of a message counts only if the message is a tombstone.
     """
-    link = ""
     for message in messages:
         content = (_is_tombstone(message) and message.digest) or digest(message, "")
         fields = (message.seq, message.id, message.role, message.kind, str(message.created_at))
