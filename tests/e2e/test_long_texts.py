@@ -167,3 +167,18 @@ async def test_the_tape_is_hashed_beside_the_loop_after_a_message_is_forgotten()
 
     assert receipt.kept == chain(messages)
     assert lengths == []
+
+
+async def test_traces_of_a_forgotten_message_are_found_beside_the_loop() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I live in Oslo. My number is 8814-2207."))
+        await chat.flush(everything=True)
+        await chat.append(Message.user("I moved to Bergen. I work in Oslo."))
+        await chat.flush(everything=True)
+        forgotten = (await chat.messages(limit=1))[0].id or ""
+        with calls_here("_all_terms", "terms.py") as lengths:
+            receipt = await chat.forget(forgotten)
+
+    assert receipt.facts
+    assert lengths == []

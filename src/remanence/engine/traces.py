@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from remanence.notes.literals import contains, find_literals
 from remanence.notes.plain_text import everything_in, plain_text
@@ -18,13 +18,18 @@ _MIN_INFLECTED: Final = 4
 _SMALL_NUMBER: Final = re.compile(r"\d{1,2}")
 """Small numbers, such as days and hours, occur everywhere and are not evidence of a repetition."""
 
+_Repetition: TypeAlias = tuple[Segment, AbstractSet[str], Sequence[str]]
+"""A segment with the forgotten terms and values that it has."""
+_Suspect: TypeAlias = tuple[ConversationRef, AbstractSet[str]]
+"""The conversation of a fact, and the forgotten terms that the fact has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
     """Finds notes and facts that repeat forgotten messages though their own sources do not.
 
     Observers see earlier notes and extractors the user's facts, so both may repeat them. A repeated
-    term counts if no remaining message contains it.
+    term counts if no remaining message contains it. Texts are searched in threads.
     """
 
     store: Store
@@ -51,20 +56,26 @@ class Traces:
         """Return the ids of the segments that repeat a value or a term."""
         found: set[str] = set()
         suspects: dict[str, AbstractSet[str]] = {}
+        for segment, its_terms, its_values in await asyncio.to_thread(self._repetitions, segments):
+            own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
+            named, values = await asyncio.to_thread(_unsaid, own, its_terms, its_values)
+            if values:
+                found.add(segment.id)
+            elif named:
+                suspects[segment.id] = named
+        unsaid = await self._absent_terms(self.state.ref, frozenset().union(*suspects.values()))
+        return found | {id_ for id_, named in suspects.items() if named & unsaid}
+
+    def _repetitions(self, segments: Sequence[Segment]) -> Sequence[_Repetition]:
+        """Return the segments that have terms or values of the forgotten messages, with these."""
+        found: list[_Repetition] = []
         for segment in segments:
             text = _segment_text(segment)
             plain, named = plain_text(text), terms(text) & self._terms
             values = [value for value in self._values if _has(plain, value)]
-            if not named and not values:
-                continue
-            own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
-            said = plain_text("\n".join(map(_message_text, own)))
-            if not all(_has(said, value) for value in values):
-                found.add(segment.id)
-            elif named := named - terms(said):
-                suspects[segment.id] = named
-        unsaid = await self._absent_terms(self.state.ref, frozenset().union(*suspects.values()))
-        return found | {id_ for id_, named in suspects.items() if named & unsaid}
+            if named or values:
+                found.append((segment, named, values))
+        return found
 
     async def in_facts(self, facts: Sequence[Fact], erased: Collection[str]) -> AbstractSet[str]:
         """Return the ids of facts that repeat a term, of all *facts* but the *erased* ones.
@@ -72,31 +83,33 @@ class Traces:
         A fact of another conversation can only have learned the term from an earlier fact. Facts
         saved by hand or from daily notes, which have no tape, are left alone.
         """
-        own = await asyncio.to_thread(
-            lambda: self._terms
-        )  # of a whole conversation if it is deleted
+        suspects = await asyncio.to_thread(self._suspects, facts, erased)
+        unsaid = await self._absent_terms_by_conversation(suspects.values())
+        return {id_ for id_, (source, named) in suspects.items() if named & unsaid[source]}
+
+    def _suspects(self, facts: Sequence[Fact], erased: Collection[str]) -> Mapping[str, _Suspect]:
+        """Return the later facts that have a term of the forgotten messages, by id."""
         gone = [fact for fact in facts if fact.id in erased]
-        known = frozenset(term for fact in gone for term in terms(fact.summary)) & own
+        known = frozenset(term for fact in gone for term in terms(fact.summary)) & self._terms
         since = min((fact.created_at for fact in gone), default=None)
         before = [f for f in facts if f.id not in erased and since and f.created_at < since]
         known -= frozenset(term for fact in before for term in terms(fact.summary))
-        suspects: dict[str, tuple[ConversationRef, AbstractSet[str]]] = {}
+        suspects: dict[str, _Suspect] = {}
         for fact in facts:
             is_later = since is not None and fact.created_at >= since
             if fact.id in erased or fact.conversation is None:
                 continue
             if fact.conversation == self.state.ref.id:
                 is_later = (fact.last_seq or 0) > min(self._seqs, default=0)
-                named = terms(fact.summary) & own
+                named = terms(fact.summary) & self._terms
             else:
                 named = terms(fact.summary) & known
             if is_later and named:
                 suspects[fact.id] = ConversationRef(fact.tenant, fact.conversation), named
-        unsaid = await self._absent_terms_by_conversation(suspects.values())
-        return {id_ for id_, (source, named) in suspects.items() if named & unsaid[source]}
+        return suspects
 
     async def _absent_terms_by_conversation(
-        self, suspects: Collection[tuple[ConversationRef, AbstractSet[str]]]
+        self, suspects: Collection[_Suspect]
     ) -> Mapping[ConversationRef, AbstractSet[str]]:
         """Return, by conversation, the terms that neither its messages nor this one's contain."""
         here = await self._absent_terms(
@@ -115,9 +128,8 @@ class Traces:
         """Return the terms that no remaining message contains; empty if the tape does not exist."""
         after, left = 0, set(named)
         while left and (page := await self.store.messages(ref, after=after, limit=PAGE)):
-            for message in page:
-                if not self._is_forgotten(ref, message):
-                    left -= terms(_message_text(message))
+            others = [message for message in page if not self._is_forgotten(ref, message)]
+            left -= await asyncio.to_thread(_terms_of, others)
             after = page[-1].seq
         return left if after else frozenset()
 
@@ -132,6 +144,18 @@ class Traces:
 
     def _is_forgotten(self, ref: ConversationRef, message: Message) -> bool:
         return ref == self.state.ref and message.seq in self._seqs
+
+
+def _unsaid(
+    messages: Sequence[Message], named: AbstractSet[str], values: Sequence[str]
+) -> tuple[AbstractSet[str], Sequence[str]]:
+    """Return the terms and the values that the messages do not have."""
+    said = plain_text("\n".join(map(_message_text, messages)))
+    return named - terms(said), [value for value in values if not _has(said, value)]
+
+
+def _terms_of(messages: Sequence[Message]) -> AbstractSet[str]:
+    return frozenset(term for message in messages for term in terms(_message_text(message)))
 
 
 def _has(text: str, value: str) -> bool:
