@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -182,3 +182,24 @@ async def test_traces_of_a_forgotten_message_are_found_beside_the_loop() -> None
 
     assert receipt.facts
     assert lengths == []
+
+
+async def test_only_the_ends_of_a_very_long_query_are_searched() -> None:
+    queries: list[str] = []
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        queries.extend(texts)
+        return [[1.0, 0.0] for _ in texts]
+
+    query = f"Who keeps the lamp? {'The log is long. ' * LONG}Is it Ottoline?"
+    async with Memory.open("sqlite:///:memory:", embedder=embed) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("Ottoline keeps the lamp."))
+        with calls_here("sentences", "sentences.py") as lengths:
+            hits = await chat.recall(query)
+            await chat.context(recall=query)
+            await memory.facts.search(query, user="ana")
+
+    assert hits
+    assert max(lengths, default=0) < LONG
+    assert max(map(len, queries)) < LONG

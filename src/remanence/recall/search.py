@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.background import guard_cancellation
+from remanence.notes.excerpts import both_ends
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
@@ -34,6 +35,9 @@ It is large because in whole messages a few common words outweigh a rare name.
 
 NEAR_POOL = 100
 """Maximum number of messages whose distances are compared for a turn."""
+
+MAX_QUERY = 10_000
+"""Characters of a query that are read, half of them from either end, where the question is."""
 
 LONG_TEXTS = 20_000
 """Characters from which hits are scanned in a thread, off the event loop.
@@ -73,6 +77,7 @@ class Search:
         """
         if limit < 1 or not query.strip():
             return ()
+        query = both_ends(query, MAX_QUERY)
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         meaning = await self._query_vector(query)
         rankings: list[Sequence[Hit]] = []
@@ -103,7 +108,7 @@ class Search:
         A turn without distinctive words, such as "Thanks!", asks for nothing: texts near its vector
         would be arbitrary ones.
         """
-        question = question_of(turn)
+        question = question_of(both_ends(turn, MAX_QUERY))
         query = distinctive_words(question)
         if not query:
             return ()
@@ -127,6 +132,7 @@ class Search:
         """Return the owner's best matching facts."""
         if limit < 1 or not query.strip():
             return ()
+        query = both_ends(query, MAX_QUERY)
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         rankings = await self._fact_rankings(owner, query, await self._query_vector(query), pool)
         best = by_reciprocal_rank(rankings, lambda fact: fact.id)
