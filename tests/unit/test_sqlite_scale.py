@@ -98,6 +98,28 @@ def test_a_page_of_conversations_takes_as_many_steps_at_the_end_as_at_the_start(
     connection.close()
 
 
+def test_a_page_of_a_users_conversations_takes_as_many_steps_beside_many_of_others(
+    tmp_path: Path,
+) -> None:
+    connection = connect(tmp_path / "memory.db", 1)
+
+    def page_steps() -> int:
+        return steps(connection, lambda c: states.page(c, tenant="default", user="ana", limit=10))
+
+    def add(names: range, owner: str) -> None:
+        with connection:
+            for number in names:
+                ref = ConversationRef("default", f"{number:04}")
+                tape.append(connection, ref, [tape.entry(user("x"), CLOCK, NOW)], NOW, user=owner)
+
+    add(range(1_998, 2_000), "ana")
+    alone = page_steps()
+    add(range(1_998), "ben")
+
+    assert 0 < page_steps() <= 1.2 * alone
+    connection.close()
+
+
 @pytest.mark.parametrize("name", WORKS)
 def test_a_call_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
     tmp_path: Path, name: str
