@@ -299,16 +299,18 @@ class Conversation:
 
         Args:
             version: a past version in the log, as it was until the next change; 0 is before the
-                first change. By default the present.
+                first change. By default the present, whose tail has the newest messages that fit a
+                context.
 
         Raises:
             ConversationNotFound: there is no such version, or its segments were deleted.
         """
         self._runtime.check_open()
         require_count(version=version, optional=True)
-        if version is None:
-            return await self._reader.snapshot()
-        state = state_at(await self.state(), await self._store.log(self.ref), version)
+        present = await self._reader.snapshot()
+        if version in (None, present.state.lock_version):
+            return present
+        state = state_at(present.state, await self._store.log(self.ref), version)
         first, last = state.tail_seq, state.last_seq
         tail = await self._store.messages(self.ref, after=first - 1, limit=last - first + 1)
         return snapshot_at(state, await self._store.segments(self.ref, live=False), tail)

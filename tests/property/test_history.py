@@ -143,6 +143,18 @@ async def test_the_context_of_a_past_version_shows_what_the_model_saw() -> None:
     assert [entry.version for entry in log] == list(range(1, len(log) + 1))
 
 
+async def test_the_newest_version_is_read_as_far_as_it_fits_a_context() -> None:
+    policy = POLICIES[0].replace(enabled=False)
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(*(Message.user(f"Town {n}. " + "word " * 40) for n in range(200)))
+        newest = await chat.snapshot(0)
+
+        assert newest == await chat.snapshot()
+        assert newest.state.last_seq == 200
+        assert len(newest.tail) < 200
+
+
 async def test_the_log_up_to_a_version_is_the_beginning_of_the_log() -> None:
     async with Memory.open(
         "sqlite:///:memory:", policy=POLICIES[0], observer=ScriptedObserver()
