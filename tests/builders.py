@@ -19,6 +19,7 @@ from remanence.types import (
     TextPart,
     ToolCallPart,
 )
+from remanence.wire.json_value import JsonObject
 
 REF = ConversationRef("default", "chat")
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)  # a Monday
@@ -38,6 +39,29 @@ def call(*ids: str, text: str = "") -> Message:
     """Return a message of the assistant that calls the tool `look` once for each id."""
     calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
     return Message.assistant(text, tool_calls=calls)
+
+
+def server_call(*ids: str) -> Message:
+    """Return an answer of Anthropic with code that the provider runs, and the calls that it makes."""
+    code = {"type": "server_tool_use", "id": ids[0], "name": "code_execution", "input": {}}
+    caller = {"type": "code_execution_20250825", "tool_id": ids[0]}
+    calls = [
+        {"type": "tool_use", "id": id_, "name": "look", "input": {}, "caller": caller}
+        for id_ in ids[1:]
+    ]
+    return Message.from_anthropic({"role": "assistant", "content": [code, *calls]})
+
+
+def server_result(id_: str) -> Message:
+    """Return an answer of Anthropic with the result of its code *id_*, and a text."""
+    result = {"type": "code_execution_tool_result", "tool_use_id": id_, "content": {}}
+    content = [result, {"type": "text", "text": "Done."}]
+    return Message.from_anthropic({"role": "assistant", "content": content})
+
+
+def responses(*items: JsonObject) -> tuple[Message, ...]:
+    """Return items of the Responses API as messages."""
+    return Message.from_openai_responses(list(items))
 
 
 def numbered(*messages: Message, at: datetime = AT) -> tuple[Message, ...]:

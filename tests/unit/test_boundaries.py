@@ -1,13 +1,19 @@
 """Where a conversation may be cut."""
 
 import pytest
-from tests.builders import call
+from tests.builders import call, responses, server_call, server_result
 
 from remanence import Message
 from remanence.wire.boundaries import ends_turn, groups, is_turn_open, safe_ends
 
 USER, ANSWER = Message.user("Hello."), Message.assistant("Hi.")
 A, B = Message.tool("a", "1"), Message.tool("b", "2")
+SEARCH, FOUND = server_call("s"), server_result("s")
+CODE = server_call("s", "a")
+APPROVE, APPROVED = responses(
+    {"type": "mcp_approval_request", "id": "m", "server_label": "x", "name": "n", "arguments": ""},
+    {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True},
+)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +35,11 @@ A, B = Message.tool("a", "1"), Message.tool("b", "2")
         ([call("a"), A, ANSWER], [2, 1]),
         ([call("a", "b"), A, ANSWER, B], [2, 1, 1]),
         ([call("a"), call("b"), A, call("c")], [3, 1]),
+        ([USER, SEARCH, FOUND, USER], [1, 2, 1]),
+        ([USER, CODE, A, FOUND, ANSWER], [1, 3, 1]),
+        ([CODE, A, call("b"), B, FOUND], [5]),
+        ([CODE, A, USER, FOUND], [2, 1, 1]),
+        ([APPROVE, APPROVED, ANSWER], [2, 1]),
     ],
 )
 def test_a_call_and_the_results_that_follow_it_are_one_run(
@@ -51,6 +62,9 @@ def test_a_call_and_the_results_that_follow_it_are_one_run(
         ([USER, call("a", "b"), A, B], [0, 3], [0, 3]),
         ([call("a"), USER], [0, 1], [0, 1]),
         ([USER, call("a"), call("b"), B], [0], [0, 3]),
+        ([USER, SEARCH], [0], [0, 1]),
+        ([USER, CODE, A], [0], [0, 2]),
+        ([USER, CODE, A, FOUND], [0, 3], [0, 3]),
     ],
 )
 def test_the_last_run_ends_safely_once_all_its_calls_are_answered(
@@ -69,6 +83,8 @@ def test_the_last_run_ends_safely_once_all_its_calls_are_answered(
         ([USER, call("a")], True),
         ([USER, call("a"), A], True),
         ([USER, call("a"), A, ANSWER], False),
+        ([USER, SEARCH], True),
+        ([USER, SEARCH, FOUND], False),
         ([call("a"), A, ANSWER, USER], True),
     ],
 )

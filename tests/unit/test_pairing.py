@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.builders import call
+from tests.builders import call, server_call, server_result
 
 from remanence import Message
 from remanence.types import ImagePart, TextPart, ToolResultPart
-from remanence.wire.boundaries import groups, safe_ends
+from remanence.types.receipt import tombstone
+from remanence.wire.boundaries import groups, is_settled, orphan, safe_ends
 from remanence.wire.content import SYSTEM_MARK
 from remanence.wire.json_value import JsonObject
+from remanence.wire.links import open_links
 from remanence.wire.pairing import NO_RESULT, pair_tool_calls
 from remanence.wire.turns import (
     LEAD_IN,
@@ -125,6 +127,49 @@ def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
     assert not openai_problems({"messages": openai_turns(turns, volatile="")})
 
 
+def _parts(messages: Sequence[Message]) -> list[list[str]]:
+    turns = anthropic_turns(messages, volatile="now", marked=())
+    return [[str(block["type"]) for block in turn["content"]] for turn in turns]
+
+
+def test_code_of_the_provider_keeps_its_calls_and_its_later_result() -> None:
+    tape = [USER, server_call("s", "a"), Message.tool("a", "1"), call("b"), Message.tool("b", "2")]
+    whole = [*tape, server_result("s"), USER]
+    assert [part for turn in _parts(pair_tool_calls(whole)) for part in turn if part != "text"] == [
+        *("server_tool_use", "tool_use", "tool_result", "tool_use", "tool_result"),
+        "code_execution_tool_result",
+    ]
+
+
+def test_volatile_text_comes_before_code_that_waits_for_a_result() -> None:
+    tape = [USER, server_call("s", "a"), Message.tool("a", "1")]
+    for messages, last in ((tape, ["tool_result"]), (tape[:2], ["server_tool_use", "tool_use"])):
+        turns = _parts(pair_tool_calls(messages, keep_open=True))
+        assert (turns[0], turns[-1]) == (["text", "text"], last)
+
+
+def test_code_that_a_paused_answer_ends_with_is_sent_back_to_go_on() -> None:
+    assert _parts(pair_tool_calls([USER, server_call("s")]))[-1] == ["server_tool_use"]
+
+
+def test_code_without_a_result_is_text_once_the_conversation_goes_on() -> None:
+    turns = pair_tool_calls([USER, server_call("s", "a"), USER, server_result("s")])
+    assert _parts(turns)[1:3] == [["text", "tool_use"], ["tool_result", "text", "text"]]
+    assert turns[1].text.endswith(NO_RESULT)
+    assert turns[1].tool_calls[0].extra is None
+    assert turns[-1].role == "assistant"
+    assert turns[-1].text.startswith("[late result of tool call s]\n{")
+
+
+def test_the_result_of_forgotten_code_is_text() -> None:
+    tape = [server_call("s", "a"), Message.tool("a", "1"), server_result("s")]
+    tape[0] = tombstone(tape[0], "")
+    assert _parts(pair_tool_calls([USER, *tape]))[-2:] == [
+        ["tool_result", "text"],
+        ["text", "text"],
+    ]
+
+
 def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:
     first = Message(role="user", content=(TextPart(text="See:"), *Message.tool("a", "1").content))
     turns = pair_tool_calls([USER, call("a", "b"), first, Message.tool("b", "2"), USER])
@@ -163,6 +208,8 @@ MESSAGES = st.lists(
             lambda ids: call(*ids)
         ),
         st.sampled_from("abcdef").map(lambda id_: Message.tool(id_, "done")),
+        st.sampled_from("abcdef").map(lambda id_: server_call(f"s{id_}", id_)),
+        st.sampled_from("abcdef").map(lambda id_: server_result(f"s{id_}")),
     ),
     min_size=1,
     max_size=12,
@@ -172,8 +219,11 @@ MESSAGES = st.lists(
 @given(messages=MESSAGES)
 def test_any_order_of_calls_and_results_makes_valid_requests(messages: list[Message]) -> None:
     unique = _with_unique_calls(messages)
-    turns = anthropic_turns(pair_tool_calls(unique), volatile="", marked=())
+    paired = pair_tool_calls(unique)
+    turns = anthropic_turns(paired, volatile="", marked=())
     assert anthropic_problems({"messages": turns}) == ()
+    assert orphan(paired) is None
+    assert all(is_settled(run) for run in list(groups(paired))[:-1])
     assert openai_problems({"messages": openai_turns(pair_tool_calls(unique), volatile="")}) == ()
 
 
@@ -219,7 +269,7 @@ def _with_unique_calls(messages: list[Message]) -> list[Message]:
     known: set[str] = set()
     kept: list[Message] = []
     for message in messages:
-        ids = {part.id for part in message.tool_calls}
+        ids = open_links(message)[0].keys()
         results = {part.call_id for part in message.tool_results}
         if ids & known or not results <= known:
             continue

@@ -9,6 +9,7 @@ from remanence.policy.schedule import observation_due, observation_slice, tail_s
 from remanence.protocols import Segments, Store, Tape
 from remanence.types import ConversationRef, MemoryState, Message, Snapshot
 from remanence.wire.boundaries import orphan
+from remanence.wire.links import link
 
 EARLIER_MESSAGES = 50
 """Messages read at a time to find the calls of tool results."""
@@ -30,7 +31,7 @@ async def read_snapshot(
     while tail and tail[0].seq > first_seq:
         number = policy.keep_last - len(tail)
         if number <= 0:
-            is_within_run = tail[0].tool_results or tail[0].tool_calls
+            is_within_run = any(map(link, tail[0].content))
             if not (is_within_run and orphan(tail) is not None):
                 break
             number = EARLIER_MESSAGES

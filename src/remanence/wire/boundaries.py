@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from remanence.wire.links import link, open_links
 from remanence.wire.message import Message
 
 
@@ -9,30 +10,35 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
     """Split messages into the smallest runs that cannot be cut.
 
     A run is a message with tool calls, further assistant messages before the first result (some
-    hosts append each call separately), and the results that follow directly. A second result of the
-    same call begins a new run.
+    hosts append each call separately) or the result of a provider's own tool, and the results that
+    follow directly. A second result of the same call begins a new run.
     """
     run: list[Message] = []
     called: set[str] = set()
     open_ids: set[str] = set()
+    open_at_server: set[str] = set()
     for message in messages:
-        calls = {call.id for call in message.tool_calls}
+        calls, results = open_links(message)
         if not (calls or open_ids):  # the common case: no calls, and no results that belong to one
             if run:
                 yield tuple(run)
             run, called = [message], set()
             continue
-        answered = {result.call_id for result in message.tool_results} & open_ids
+        answered = results & open_ids
         # Sets are changed in place, so that a step takes constant time however many calls a run has.
-        is_of_turn = message.role == "assistant" and open_ids and len(open_ids) == len(called)
-        if not answered and (not is_of_turn or calls & called):
+        is_of_turn = message.role == "assistant" and (
+            open_at_server or (open_ids and len(open_ids) == len(called))
+        )
+        if not answered and (not is_of_turn or calls.keys() & called):
             if run:
                 yield tuple(run)
             run = []
-            called, open_ids = set(), set()
-        called |= calls
-        open_ids |= calls
+            called, open_ids, open_at_server = set(), set(), set()
+        called |= calls.keys()
+        open_ids |= calls.keys()
         open_ids -= answered
+        open_at_server.update(id_ for id_, kind in calls.items() if kind == "server_call")
+        open_at_server -= answered
         run.append(message)
     if run:
         yield tuple(run)
@@ -42,17 +48,23 @@ def orphan(messages: Iterable[Message]) -> str | None:
     """Return the call id of the first result in *messages* that has no earlier call there."""
     called: set[str] = set()
     for message in messages:
-        for result in message.tool_results:
-            if result.call_id not in called:
-                return result.call_id
-        called.update(call.id for call in message.tool_calls)
+        for kind, id_ in filter(None, map(link, message.content)):
+            if kind != "result":
+                called.add(id_)
+            elif id_ not in called:
+                return id_
     return None
 
 
-def is_settled(run: Sequence[Message]) -> bool:
+def is_settled(run: Iterable[Message]) -> bool:
     """Return whether all calls of a run have results."""
-    answered = {result.call_id for message in run for result in message.tool_results}
-    return all(call.id in answered for message in run for call in message.tool_calls)
+    called: set[str] = set()
+    answered: set[str] = set()
+    for message in run:
+        calls, results = open_links(message)
+        called |= calls.keys()
+        answered |= results
+    return called <= answered
 
 
 def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
@@ -77,7 +89,7 @@ def is_turn_open(messages: Sequence[Message]) -> bool:
     """Return whether *messages* end with an unanswered question, tool call or result."""
     turns = [m for m in messages if m.kind == "message" and m.role != "system"]
     if not turns or turns[-1].role == "assistant":
-        return bool(turns) and bool(turns[-1].tool_calls)
+        return bool(turns) and not is_settled(turns[-1:])
     return len(turns) <= MAX_QUESTIONS or any(m.role != "user" for m in turns[-MAX_QUESTIONS - 1 :])
 
 

@@ -1,17 +1,23 @@
 """Pairing of tool calls and results, which every provider requires.
 
 The rules depend on the messages alone, so that a later context repeats the bytes of an earlier one.
-A result that arrives after other messages stays in its place, as user text.
+A result that arrives after other messages stays in its place, as text, as does an unanswered call in a
+provider's own format.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
+from operator import attrgetter
 
 from remanence.wire.boundaries import groups
+from remanence.wire.content import extra_fields
+from remanence.wire.links import Link, link, open_links
 from remanence.wire.message import Message
-from remanence.wire.parts import Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.parts import OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
 
 NO_RESULT = "[no result was recorded for this call: the tool may or may not have run]"
+_UNREADABLE = (";base64,", '"encrypted_')
 
 
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
@@ -29,18 +35,19 @@ def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> 
         again = {id_: f"{id_}-{run[0].seq}" for id_ in ids & seen}
         seen |= ids
         whole = _merge_calls([_rename_calls(message, again) for message in run])
-        turns += _pair_run(whole, keep_open=keep_open and number == len(runs))
+        turns += _pair_run(whole, is_last=number == len(runs), keep_open=keep_open)
     return tuple(turns)
 
 
-def _merge_calls(run: Sequence[Message]) -> Sequence[Message]:
-    """Merge the calls of a run into one message."""
-    heads = [message for message in run if message.role == "assistant"]
-    if len(heads) < 2:
-        return run
-    content = tuple(part for message in heads for part in message.content)
-    tokens = sum(message.tokens for message in heads)
-    return (heads[0].replace(content=content, tokens=tokens), *run[len(heads) :])
+def _merge_calls(run: Iterable[Message]) -> Iterator[Message]:
+    """Merge successive messages of the assistant into one."""
+    for role, group in groupby(run, key=attrgetter("role")):
+        same = tuple(group)
+        if role == "assistant" and len(same) > 1:
+            content = tuple(part for message in same for part in message.content)
+            tokens = sum(message.tokens for message in same)
+            same = (same[0].replace(content=content, tokens=tokens),)
+        yield from same
 
 
 def _rename_calls(message: Message, ids: Mapping[str, str]) -> Message:
@@ -58,29 +65,81 @@ def _rename_calls(message: Message, ids: Mapping[str, str]) -> Message:
     return message.replace(content=tuple(content))
 
 
-def _pair_run(run: Sequence[Message], *, keep_open: bool) -> Iterator[Message]:
-    open_ids = [call.id for call in run[0].tool_calls]
+def _pair_run(run: Iterable[Message], *, is_last: bool, keep_open: bool) -> Iterator[Message]:
+    run = tuple(run)
+    kept = _answered_ids(run)
+    if is_last:  # the provider goes on with its own calls, and the host perhaps with others
+        calls = chain.from_iterable(open_links(message)[0].items() for message in run)
+        kept |= {id_ for id_, kind in calls if keep_open or kind == "server_call"}
+    open_ids: dict[str, Part] = {}
     for message in run:
-        yield _answer(message, open_ids)
-    if open_ids and not keep_open:
-        nothing = (TextPart(text=NO_RESULT),)
-        content = tuple(ToolResultPart(call_id=id_, content=nothing) for id_ in open_ids)
-        yield run[0].replace(role="tool", name=None, tokens=0, content=content)
+        if message.role == "assistant":
+            yield from _no_results(run[0], open_ids)
+        yield _answer(message, open_ids, kept)
+    if not (is_last and keep_open):
+        yield from _no_results(run[0], open_ids)
 
 
-def _answer(message: Message, open_ids: list[str]) -> Message:
-    """Remove the calls that a message answers from *open_ids*; its other results become text."""
+def _answered_ids(run: Iterable[Message]) -> set[str]:
+    """Return the ids of calls that a later result answers."""
+    called: set[str] = set()
+    answered: set[str] = set()
+    for kind, id_ in filter(None, (link(part) for message in run for part in message.content)):
+        if kind != "result":
+            called.add(id_)
+        elif id_ in called:
+            answered.add(id_)
+    return answered
+
+
+def _no_results(message: Message, open_ids: dict[str, Part]) -> Iterator[Message]:
+    """Answer the open tool calls, and remove them."""
+    nothing = (TextPart(text=NO_RESULT),)
+    ids = [id_ for id_, part in open_ids.items() if isinstance(part, ToolCallPart)]
+    if ids:
+        content = tuple(ToolResultPart(call_id=id_, content=nothing) for id_ in ids)
+        yield message.replace(role="tool", name=None, tokens=0, content=content)
+    for id_ in ids:
+        del open_ids[id_]
+
+
+def _answer(message: Message, open_ids: dict[str, Part], kept: Collection[str]) -> Message:
+    """Remove the calls that a message answers from *open_ids*, and add its own.
+
+    Its other results become text, as do calls in a provider's own format unless they are *kept*.
+    """
     content: list[Part] = []
     for part in message.content:
-        if not isinstance(part, ToolResultPart):
-            content.append(part)
-        elif part.call_id in open_ids:
-            open_ids.remove(part.call_id)
-            content.append(part)
-        else:
-            late = f"[late result of tool call {part.call_id}]\n{part.text}"
-            content.append(TextPart(text=late))
+        match link(part):
+            case Link("result", id_):
+                is_late = open_ids.pop(id_, None) is None
+                content.append(_late(part, id_) if is_late else part)
+            case Link(_, id_) if isinstance(part, OtherPart) and id_ not in kept:
+                content.append(TextPart(text=f"{part.raw}\n{NO_RESULT}"))
+            case Link(_, id_):
+                content.append(_without_lost_caller(part, open_ids))
+                open_ids[id_] = part
+            case None:
+                content.append(part)
     if tuple(content) == message.content:
         return message
     only_text = not any(isinstance(part, ToolResultPart) for part in content)
-    return message.replace(content=tuple(content), role="user" if only_text else message.role)
+    role = "user" if message.role == "tool" and only_text else message.role
+    return message.replace(content=tuple(content), role=role)
+
+
+def _without_lost_caller(part: Part, open_ids: Collection[str]) -> Part:
+    """Remove a call's reference to the code that made it, unless that is still open."""
+    caller = extra_fields(part, "anthropic").get("caller")
+    called_by = caller.get("tool_id") if isinstance(caller, dict) else None
+    if isinstance(part, ToolCallPart) and called_by is not None and called_by not in open_ids:
+        return replace(part, extra=None)
+    return part
+
+
+def _late(part: Part, call_id: str) -> TextPart:
+    text = part.text if isinstance(part, ToolResultPart) else ""
+    if isinstance(part, OtherPart):
+        is_readable = not any(mark in part.raw for mark in _UNREADABLE)
+        text = part.raw if is_readable else f"[{part.type}]"
+    return TextPart(text=f"[late result of tool call {call_id}]\n{text}")
