@@ -15,6 +15,15 @@ APPROVE, APPROVED = responses(
     {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True},
 )
 
+LS, LISTED = responses(
+    {"type": "shell_call", "call_id": "l", "action": {"commands": ["ls"]}},
+    {"type": "shell_call_output", "call_id": "l", "output": []},
+)
+PROGRAM, PRINTED = responses(
+    {"type": "program", "id": "x", "call_id": "p", "code": "", "fingerprint": ""},
+    {"type": "program_output", "id": "y", "call_id": "p", "result": "", "status": "completed"},
+)
+
 
 @pytest.mark.parametrize(
     ("messages", "sizes"),
@@ -40,6 +49,8 @@ APPROVE, APPROVED = responses(
         ([CODE, A, call("b"), B, FOUND], [5]),
         ([CODE, A, USER, FOUND], [2, 1, 1]),
         ([APPROVE, APPROVED, ANSWER], [2, 1]),
+        ([LS, LISTED, LS, LISTED, ANSWER], [2, 2, 1]),
+        ([PROGRAM, call("a"), A, call("b"), B, PRINTED, ANSWER], [6, 1]),
     ],
 )
 def test_a_call_and_the_results_that_follow_it_are_one_run(

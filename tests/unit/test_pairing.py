@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.builders import call, server_call, server_result
+from tests.builders import call, responses, server_call, server_result
 
 from remanence import Message
 from remanence.types import ImagePart, TextPart, ToolResultPart
@@ -19,11 +19,13 @@ from remanence.wire.turns import (
     anthropic_turns,
     breakpoints,
     openai_turns,
+    responses_items,
 )
 from remanence.wire.validate import anthropic_problems, openai_problems
 
 USER = Message.user("Hello.")
 ANSWER = Message.assistant("Hi.")
+SCREENSHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0K"}
 
 
 def test_a_call_and_its_results_are_never_cut_apart() -> None:
@@ -168,6 +170,37 @@ def test_the_result_of_forgotten_code_is_text() -> None:
         ["tool_result", "text"],
         ["text", "text"],
     ]
+
+
+OWN_CALLS = [
+    ({"type": "shell_call", "action": {"commands": ["ls"]}}, {"output": []}),
+    ({"type": "local_shell_call", "action": {"command": ["ls"]}}, {"output": "a.txt"}),
+    ({"type": "apply_patch_call", "operation": {}}, {"status": "failed"}),
+    ({"type": "computer_call", "action": {"type": "screenshot"}}, {"output": SCREENSHOT}),
+]
+
+
+@pytest.mark.parametrize(("call_fields", "output_fields"), OWN_CALLS)
+def test_calls_of_openais_own_tools_pair_with_their_outputs(
+    call_fields: JsonObject, output_fields: JsonObject
+) -> None:
+    kind = call_fields["type"]
+    by = "id" if kind == "local_shell_call" else "call_id"
+    called = {"call_id": "c", **call_fields}
+    output = {"type": f"{kind}_output", by: "c", **output_fields}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    tape = responses({"role": "user", "content": "Go."}, thought, called, output)
+
+    whole, unanswered, forgotten = (
+        responses_items(pair_tool_calls(messages), volatile="")
+        for messages in (tape, [*tape[:2], USER], [USER, tombstone(tape[1], ""), tape[2]])
+    )
+
+    assert whole[1:] == [thought, called, output]
+    assert [item.get("type") for item in (*unanswered, *forgotten)] == [None] * 6
+    assert NO_RESULT in unanswered[1]["content"]
+    assert forgotten[2]["content"].startswith("[late result of tool call c]\n")
+    assert "base64" not in forgotten[2]["content"]
 
 
 def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:

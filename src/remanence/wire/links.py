@@ -11,6 +11,10 @@ LinkKind: TypeAlias = Literal["call", "server_call", "result"]
 _FIELDS: tuple[tuple[str, str, LinkKind, str], ...] = (
     ("anthropic", "_tool_use", "server_call", "id"),
     ("anthropic", "_tool_result", "result", "tool_use_id"),
+    ("openai_responses", "_call", "call", "call_id"),
+    ("openai_responses", "program", "server_call", "call_id"),
+    ("openai_responses", "_output", "result", "call_id"),
+    ("openai_responses", "local_shell_call_output", "result", "id"),
     ("openai_responses", "mcp_approval_request", "call", "id"),
     ("openai_responses", "mcp_approval_response", "result", "approval_request_id"),
 )

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from remanence.wire.boundaries import groups
-from remanence.wire.content import extra_fields
+from remanence.wire.content import extra_fields, is_reasoning
 from remanence.wire.links import Link, link, open_links
 from remanence.wire.message import Message
 from remanence.wire.parts import OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
@@ -115,6 +115,8 @@ def _answer(message: Message, open_ids: dict[str, Part], kept: Collection[str]) 
                 is_late = open_ids.pop(id_, None) is None
                 content.append(_late(part, id_) if is_late else part)
             case Link(_, id_) if isinstance(part, OtherPart) and id_ not in kept:
+                while content and _is_reasoning_item(content[-1]):  # which requires its call
+                    content.pop()
                 content.append(TextPart(text=f"{part.raw}\n{NO_RESULT}"))
             case Link(_, id_):
                 content.append(_without_lost_caller(part, open_ids))
@@ -143,3 +145,7 @@ def _late(part: Part, call_id: str) -> TextPart:
         is_readable = not any(mark in part.raw for mark in _UNREADABLE)
         text = part.raw if is_readable else f"[{part.type}]"
     return TextPart(text=f"[late result of tool call {call_id}]\n{text}")
+
+
+def _is_reasoning_item(part: Part) -> bool:
+    return isinstance(part, OtherPart) and part.dialect == "openai_responses" and is_reasoning(part)
