@@ -1,6 +1,7 @@
 """Requests keep the rules of their providers, whatever order messages came in."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -201,6 +202,27 @@ def test_calls_of_openais_own_tools_pair_with_their_outputs(
     assert NO_RESULT in unanswered[1]["content"]
     assert forgotten[2]["content"].startswith("[late result of tool call c]\n")
     assert "base64" not in forgotten[2]["content"]
+
+
+def test_an_output_has_the_type_of_its_call_even_once_that_is_forgotten_or_an_excerpt() -> None:
+    custom = {"type": "custom_tool_call", "call_id": "c", "name": "sql", "input": "select 1"}
+    called, told = responses(
+        custom, {"type": "custom_tool_call_output", "call_id": "c", "output": "1"}
+    )
+    short = replace(called.tool_calls[0], arguments='{"excerpt": "sel"}')
+    tapes = [
+        [called, Message.tool("c", "1")],
+        [called],
+        [called.replace(content=(short,)), told],
+        [tombstone(called, ""), told],
+    ]
+
+    sent = [responses_items(pair_tool_calls([*tape, USER]), volatile="") for tape in tapes]
+
+    kinds = [[item["type"] for item in items[:2]] for items in sent]
+    assert kinds[:3] == [["custom_tool_call", "custom_tool_call_output"]] * 3
+    assert kinds[3] == ["function_call", "function_call_output"]
+    assert isinstance(sent[2][0]["input"], str)
 
 
 def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:

@@ -91,6 +91,17 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
     return items or [{"role": "user" if role == "tool" else role, "content": NOTHING_READABLE}]
 
 
+def with_types_of_calls(items: list[JsonObject]) -> list[JsonObject]:
+    """Give the outputs of functions and custom tools the types of their calls."""
+    types = {item["call_id"]: item["type"] for item in items if item.get("type") in _CALLS}
+    return [
+        {**item, "type": f"{types[item['call_id']]}_output"}
+        if item.get("type") in _RESULTS and item["call_id"] in types
+        else item
+        for item in items
+    ]
+
+
 def parse_part(data: JsonObject) -> Part:
     """Parse one content part, or an item that is not a message."""
     if "content" in data and "role" in data:
@@ -219,7 +230,9 @@ def _assistant_item(part: Part) -> JsonObject | None:
             extra = _fields(part, "part")
             call = {"call_id": part.id, "name": part.name}
             if extra.get("type") == "custom_tool_call":
-                return {**extra, **call, "input": json.loads(part.arguments)}
+                value = json.loads(part.arguments)
+                text = value if isinstance(value, str) else part.arguments  # as in an excerpt
+                return {**extra, **call, "input": text}
             return {"type": "function_call", **call, "arguments": part.arguments, **extra}
         case OtherPart(dialect="openai_responses", scope="message"):
             return part.value

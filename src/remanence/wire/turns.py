@@ -143,7 +143,7 @@ def responses_items(messages: Sequence[Message], *, volatile: str) -> list[JsonO
     if volatile:
         block = {"role": "user", "content": volatile_block(volatile)}
         rendered.insert(_volatile_place(messages), [block])
-    return list(chain.from_iterable(rendered))
+    return responses.with_types_of_calls(list(chain.from_iterable(rendered)))
 
 
 def gemini_contents(messages: Sequence[Message], *, volatile: str) -> list[JsonObject]:
