@@ -1,6 +1,7 @@
 """A call that fails: the user's message is kept, nothing else is, and the turn can go on."""
 
 import asyncio
+import json
 import logging
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -308,6 +309,31 @@ async def test_an_answer_at_the_output_limit_is_kept_and_told(wire: Wire) -> Non
 
         assert await kept(conversation) == ["Which gate?", "The gate is"]
     assert (reply.complete, reply.usage.outcome) == (False, "cut_off")
+
+
+@pytest.mark.parametrize("text", [None, "Next?"])
+async def test_an_answer_that_anthropic_paused_is_continued_or_left(
+    anthropic_wire: Wire, text: str | None
+) -> None:
+    used = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "LH"}}
+    ended = {"stop_reason": "pause_turn"}
+    paused = {"type": "message", "content": [used], **ended, "usage": {}}
+    events: list[dict[str, object]] = [
+        {"type": "message_start", "message": paused},
+        {"type": "message_delta", "delta": ended, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    named = [f"{json.dumps(event)}\nevent: {event['type']}" for event in events]
+    whole = (*named,) if anthropic_wire.stream else (json.dumps(paused),)
+    anthropic_wire.server.script(Raw(whole), Reply("Gate B42."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, anthropic_wire)
+        first = await said(chat, anthropic_wire, "Which gate?")
+        second = await said(chat, anthropic_wire, text)
+
+    answer = anthropic_wire.server.received[-1].body["messages"][1]["content"]
+    assert (first.complete, second.complete, second.text) == (False, True, "Gate B42.")
+    assert [block["type"] for block in answer] == ["text" if text else "server_tool_use"]
 
 
 async def test_a_pause_that_the_provider_asks_for_is_told(wire: Wire) -> None:

@@ -39,6 +39,7 @@ from remanence.providers.retry import RetryingModel
 from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
+from remanence.wire.boundaries import is_settled
 from remanence.wire.message_rules import storable
 
 FIRST_WAIT_SECONDS = 0.5
@@ -367,7 +368,7 @@ class Chat:
 def _message_of(answer: ChatAnswer, answer_id: str | None) -> Message:
     """Return the message of an answer; only a final answer gets *answer_id*."""
     message = Message(role="assistant", content=tuple(map(_storable, answer.content)))
-    return message if message.tool_calls else replace(message, id=answer_id)
+    return replace(message, id=answer_id) if is_settled((message,)) else message
 
 
 def _storable(part: Part) -> Part:

@@ -12,7 +12,7 @@ class Reply:
     """The model's answer to a turn.
 
     `calls` are the model calls of the turn, one more than its rounds of tools; `usage` is their sum.
-    `complete` is false if the answer was cut off at the output limit.
+    `complete` is false if the answer was cut off at the output limit, or paused by Anthropic.
     """
 
     text: str

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from remanence.conversation import Conversation
 from remanence.errors import DuplicateMessage
 from remanence.types import Message, TextPart
+from remanence.wire.boundaries import is_settled
 
 PAGE: Final = 20
 
@@ -89,4 +90,4 @@ def _is_question(message: Message) -> bool:
 
 
 def _is_final(message: Message) -> bool:
-    return message.role == "assistant" and not message.tool_calls
+    return message.role == "assistant" and is_settled((message,))
