@@ -295,6 +295,24 @@ async def test_a_message_that_is_too_long_for_the_context_is_sent_as_an_excerpt(
     assert response.headers["x-remanence-omitted"] == "1-1 excerpt"
 
 
+async def test_an_output_of_a_shell_too_long_for_the_context_stays_with_its_call(
+    upstream: ModelServer,
+) -> None:
+    out = {"stdout": LONG.format(1) * 400, "stderr": "", "outcome": {"type": "timeout"}}
+    run: list[dict[str, Any]] = [
+        {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "call_id": "c", "output": [out]},
+    ]
+    history = [user("List the piers."), *run]
+    async with Memory.open("sqlite:///:memory:", policy=SMALL) as memory:
+        upstream.script(Reply("Pier 1."))
+        async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+            response = await ask(proxy, RESPONSES, history)
+
+    assert upstream.received[-1].body["input"][-2:] == run
+    assert response.headers["x-remanence-memory"] == "on"
+
+
 @pytest.mark.parametrize(
     ("path", "field"), [(RESPONSES, "instructions"), (MESSAGES, "system"), (CHAT, "tools")]
 )

@@ -23,8 +23,9 @@ from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_comp
 from remanence.types import Message, TapeVersion
 from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
+from remanence.wire.links import open_links
 from remanence.wire.message_rules import storable
-from remanence.wire.parts import TextPart
+from remanence.wire.parts import OtherPart, TextPart
 from remanence.wire.turns import volatile_block
 
 _log = logging.getLogger(__name__)
@@ -243,6 +244,15 @@ class Requests:
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
         indices = _indices(messages, stored)
+        whole = shown_whole(messages, context.omitted)
+        cut: set[int] = set()
+        for n, (index, message) in enumerate(zip(indices, messages, strict=True)):
+            if index < 0 or message.seq in whole:
+                continue
+            if _own_links(message) == _own_links(units[index].message):
+                cut.add(index)
+            else:  # an excerpt would part a call from its result
+                messages[n] = units[index].message.replace(seq=message.seq)
         seqs = {index: message.seq for index, message in zip(indices, messages, strict=True)}
         volatile = self._volatile_text(
             stored, context, None if newest is None else seqs.get(newest)
@@ -260,8 +270,6 @@ class Requests:
         if volatile and newest is not None:
             units = [*units]
             units[newest] = _with_text(units[newest], volatile, api.text_type)
-        whole = shown_whole(messages, context.omitted)
-        cut = {at for at, m in zip(indices, messages, strict=True) if m.seq not in whole}
         shown = zip(messages, indices, strict=True)
         tail = [*_objects(own), *_render(api, units, shown, first=first, cut=cut)]
         return api.rewrite(body, notes, tail)
@@ -357,6 +365,12 @@ def _render(
             yield from _objects(units[end : index + 1])
         end = max(end, index + 1)
     yield from _objects(units[end:])
+
+
+def _own_links(message: Message) -> tuple[Collection[str], Collection[str]]:
+    """Return the links of a message that are in the provider's own format."""
+    own = tuple(part for part in message.content if isinstance(part, OtherPart))
+    return open_links(message.replace(content=own))
 
 
 def _objects(units: Iterable[Unit]) -> Iterator[JsonObject]:
