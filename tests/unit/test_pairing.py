@@ -161,7 +161,7 @@ def test_code_without_a_result_is_text_once_the_conversation_goes_on() -> None:
     assert turns[1].text.endswith(NO_RESULT)
     assert turns[1].tool_calls[0].extra is None
     assert turns[-1].role == "assistant"
-    assert turns[-1].text.startswith("[late result of tool call s]\n{")
+    assert turns[-1].text.startswith("[late result of a tool call]\n{")
 
 
 def test_the_result_of_forgotten_code_is_text() -> None:
@@ -200,8 +200,15 @@ def test_calls_of_openais_own_tools_pair_with_their_outputs(
     assert whole[1:] == [thought, called, output]
     assert [item.get("type") for item in (*unanswered, *forgotten)] == [None] * 6
     assert NO_RESULT in unanswered[1]["content"]
-    assert forgotten[2]["content"].startswith("[late result of tool call c]\n")
+    assert forgotten[2]["content"].startswith("[late result of a tool call]")
     assert "base64" not in forgotten[2]["content"]
+
+
+def test_a_result_in_another_format_than_its_call_does_not_answer_it() -> None:
+    printed = responses({"type": "shell_call_output", "call_id": "a", "output": []})
+    turns = pair_tool_calls([call("a"), *printed, Message.tool("a", "1")])
+    assert [turn.role for turn in turns] == ["assistant", "tool", "user", "user"]
+    assert turns[1].tool_results[0].text == NO_RESULT
 
 
 def test_an_output_has_the_type_of_its_call_even_once_that_is_forgotten_or_an_excerpt() -> None:

@@ -22,7 +22,11 @@ _FIELDS: tuple[tuple[str, str, LinkKind, str], ...] = (
 
 
 class Link(NamedTuple):
-    """A part's link to others: the provider answers a `server_call`, the host a `call`."""
+    """A part's link to others: the provider answers a `server_call`, the host a `call`.
+
+    The id of a call in a provider's own format follows the name of the dialect, as the result must be
+    in that format, too.
+    """
 
     kind: LinkKind
     call_id: str
@@ -39,7 +43,7 @@ def link(part: Part) -> Link | None:
             value = read_object(raw) or {}
             for known, end, kind, field in _FIELDS:
                 if dialect == known and str(value.get("type")).endswith(end) and value.get(field):
-                    return Link(kind, str(value[field]))
+                    return Link(kind, f"{dialect} {value[field]}")
     return None
 
 

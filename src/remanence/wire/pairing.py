@@ -113,7 +113,7 @@ def _answer(message: Message, open_ids: dict[str, Part], kept: Collection[str]) 
         match link(part):
             case Link("result", id_):
                 is_late = open_ids.pop(id_, None) is None
-                content.append(_late(part, id_) if is_late else part)
+                content.append(_late(part) if is_late else part)
             case Link(_, id_) if isinstance(part, OtherPart) and id_ not in kept:
                 while content and _is_reasoning_item(content[-1]):  # which requires its call
                     content.pop()
@@ -134,17 +134,21 @@ def _without_lost_caller(part: Part, open_ids: Collection[str]) -> Part:
     """Remove a call's reference to the code that made it, unless that is still open."""
     caller = extra_fields(part, "anthropic").get("caller")
     called_by = caller.get("tool_id") if isinstance(caller, dict) else None
-    if isinstance(part, ToolCallPart) and called_by is not None and called_by not in open_ids:
+    if (
+        isinstance(part, ToolCallPart)
+        and called_by is not None
+        and f"anthropic {called_by}" not in open_ids
+    ):
         return replace(part, extra=None)
     return part
 
 
-def _late(part: Part, call_id: str) -> TextPart:
-    text = part.text if isinstance(part, ToolResultPart) else ""
-    if isinstance(part, OtherPart):
-        is_readable = not any(mark in part.raw for mark in _UNREADABLE)
-        text = part.raw if is_readable else f"[{part.type}]"
-    return TextPart(text=f"[late result of tool call {call_id}]\n{text}")
+def _late(part: Part) -> TextPart:
+    if isinstance(part, ToolResultPart):
+        return TextPart(text=f"[late result of tool call {part.call_id}]\n{part.text}")
+    raw = part.raw if isinstance(part, OtherPart) else ""
+    is_readable = not any(mark in raw for mark in _UNREADABLE)
+    return TextPart(text=f"[late result of a tool call]\n{raw if is_readable else ''}".strip())
 
 
 def _is_reasoning_item(part: Part) -> bool:
