@@ -54,11 +54,16 @@ async def _conversation(runtime: Runtime, ref: ConversationRef) -> AsyncIterator
 async def _events(
     runtime: Runtime, owner: Owner, conversations: Collection[str]
 ) -> AsyncIterator[dict[str, Any]]:  # values of many types
-    """Yield the fields of the events that name a user or a conversation of the user."""
+    """Yield the fields of the events of a user, and of those without one that name a conversation.
+
+    A conversation may have the id of a deleted one of another user.
+    """
     after = 0
     while (page := await runtime.store.events(owner.tenant, after=after, limit=PAGE)).events:
         for event in page.events:
-            if event.user == owner.user or event.conversation in conversations:
+            if event.user == owner.user or (
+                event.user is None and event.conversation in conversations
+            ):
                 fields = dataclasses.asdict(event)
                 del fields["id"]  # it would reveal how many events other users have
                 yield fields

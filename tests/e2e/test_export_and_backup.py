@@ -84,6 +84,17 @@ async def test_an_export_has_errors_model_calls_and_events_and_none_of_others() 
     assert {one["conversation"] for one in lines if "conversation" in one} == {"chat of ana"}
 
 
+async def test_an_export_names_no_earlier_user_of_a_conversations_id() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        earlier = memory.conversation("chat", user="ben")
+        await earlier.append(Message.user("I live in Porto."))
+        await earlier.delete()
+        await memory.conversation("chat", user="ana").append(Message.user("I live in Lisbon."))
+        lines = [line async for line in memory.export_user("ana")]
+
+    assert not any("ben" in line for line in lines)
+
+
 def test_an_export_works_without_await() -> None:
     with blocking.Memory.open("sqlite:///:memory:") as memory:
         memory.conversation("chat", user="ana").append(Message.user("Hello."))
