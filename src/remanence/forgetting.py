@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from remanence.archive.blocks import BlockStore
-from remanence.engine.forgetting import Forgetting
+from remanence.engine.forgetting import TRIES, Forgetting
 from remanence.engine.traces import Traces
-from remanence.errors import InvalidArgument
+from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
 from remanence.facts.vectors import forget_vectors
 from remanence.notes.literals import find_literals
@@ -225,18 +225,20 @@ async def delete_conversation(
 
 async def _forget_derived(runtime: Runtime, ref: ConversationRef, owner: Owner) -> tuple[str, ...]:
     """Erase the facts of other conversations that repeat one of this conversation."""
-    while (state := await runtime.store.state(ref)) is not None:
-        derived = await _find_derived(runtime, state, owner)
+    for _ in range(TRIES):
+        if (state := await runtime.store.state(ref)) is None:
+            return ()
+        erasure = await _find_derived(runtime, state, owner)
+        derived = erasure.facts
         await forget_vectors(runtime.fact_vectors, owner, derived)
-        erasure = Erasure(tombstones=(), facts=derived, named=derived)
         if not derived or await runtime.store.forget(state, erasure, at=runtime.clock.now()):
             await forget_vectors(runtime.fact_vectors, owner, derived)
             return derived
-    return ()
+    raise StoreError(f"conversation {ref.id!r} changed {TRIES} times meanwhile: try again")
 
 
-async def _find_derived(runtime: Runtime, state: MemoryState, owner: Owner) -> tuple[str, ...]:
-    """Return facts of other conversations that repeat one that goes with this conversation.
+async def _find_derived(runtime: Runtime, state: MemoryState, owner: Owner) -> Erasure:
+    """Return the erasure of other conversations' facts that repeat one of this conversation.
 
     A fact that another conversation, such as a fork, also says does not go.
     """
@@ -245,18 +247,21 @@ async def _find_derived(runtime: Runtime, state: MemoryState, owner: Owner) -> t
     said_again = await store.repetitions(owner)
     kept = {again.repeats for again in said_again if again.fact.conversation != ref.id}
     gone = [fact for fact in facts if fact.conversation == ref.id and fact.id not in kept]
+    nothing = Erasure(tombstones=())
     if not gone or all(fact.conversation in (None, ref.id) for fact in facts):
-        return ()
+        return nothing
     forgotten = [message async for message in read_tape(runtime, ref)]
     traces = Traces(store=store, state=state, forgotten=forgotten)
     if not await traces.in_facts(facts, {fact.id for fact in gone}):
-        return ()
+        return nothing
     async for other in conversations_of(runtime, owner):
         if other != ref:
             shared = await store.adopt_facts(other, gone)
             gone = [fact for fact in shared if fact.conversation == ref.id]
     derived = await traces.in_facts(facts, {fact.id for fact in gone})
-    return tuple(f.id for f in facts if f.id in derived and f.conversation != ref.id)
+    others = {f.id for f in facts if f.id in derived and f.conversation != ref.id}
+    only_derived = others - await traces.said_again(others, said_again)
+    return Erasure(tombstones=(), facts=tuple(sorted(others)), named=tuple(sorted(only_derived)))
 
 
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:

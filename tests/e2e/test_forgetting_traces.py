@@ -281,16 +281,18 @@ async def test_a_fact_that_quotes_a_forgotten_one_goes_and_others_stay(
     assert "Rua Augusta" not in content_of(tmp_path)
 
 
+async def extract_street(request: ModelRequest) -> str:
+    """Name the street also in the fact of a later message, which the extractor read in an earlier fact."""
+    moved = "moved" in request.prompt.rpartition("#")[2]
+    summary = "Ana moved from Rua Augusta to Porto" if moved else "Ana lives in Rua Augusta"
+    return json.dumps([{"summary": summary, "source": [1]}])
+
+
 @pytest.mark.parametrize("elsewhere", ["repeated", "forked"])
 async def test_a_fact_stays_that_quotes_one_which_another_conversation_also_says(
     url: str, elsewhere: str
 ) -> None:
-    async def extract(request: ModelRequest) -> str:
-        moved = "moved" in request.prompt.rpartition("#")[2]
-        summary = "Ana moved from Rua Augusta to Porto" if moved else "Ana lives in Rua Augusta"
-        return json.dumps([{"summary": summary, "source": [1]}])
-
-    async with Memory.open(url, extractor=extract) as memory:
+    async with Memory.open(url, extractor=extract_street) as memory:
         monday, tuesday, friday = (memory.conversation(name, user="ana") for name in "abc")
         await monday.append(Message.user("I live in Rua Augusta.", id="m1"))
         await monday.end()
@@ -307,6 +309,28 @@ async def test_a_fact_stays_that_quotes_one_which_another_conversation_also_says
         await tuesday.delete()
 
         assert kept == {"b", "c"}
+        assert await memory.facts.list(user="ana", history=True) == ()
+
+
+@pytest.mark.parametrize("erase", ["message", "conversation"])
+async def test_a_fact_that_quotes_a_forgotten_one_is_kept_as_another_conversation_says_it(
+    url: str, erase: str
+) -> None:
+    async with Memory.open(url, extractor=extract_street) as memory:
+        monday, friday, sunday = (memory.conversation(name, user="ana") for name in "abc")
+        for chat, text in (
+            (monday, "I live in Rua Augusta."),
+            (friday, "I moved to Porto."),
+            (sunday, "I moved from Rua Augusta to Porto."),
+        ):
+            await chat.append(Message.user(text, id="m1"))
+            await chat.end()
+
+        await (monday.forget("m1") if erase == "message" else monday.delete())
+        kept = {fact.conversation for fact in await memory.facts.list(user="ana", history=True)}
+        await sunday.delete()
+
+        assert kept == {"c"}
         assert await memory.facts.list(user="ana", history=True) == ()
 
 

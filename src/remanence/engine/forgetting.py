@@ -119,6 +119,8 @@ class Forgetting:
         named = with_superseded(facts, fact_ids)
         erased = _facts_to_erase(facts, named, state.ref, buried)
         derived = await traces.in_facts(facts, erased)
+        again = await self.store.repetitions(state.owner) if state.owner and derived else ()
+        only_derived = derived - await traces.said_again(derived, again)
         return Erasure(
             tombstones=tuple(buried.values()),
             segments=tuple(segment.id for segment in segments if segment.id in gone),
@@ -126,7 +128,7 @@ class Forgetting:
             notes_gone=(before - after).total(),
             notes_new=(after - before).total(),
             facts=(*erased, *sorted(derived)),
-            named=(*named, *sorted(derived)),
+            named=(*named, *sorted(only_derived)),
         )
 
     async def _remake(

@@ -11,7 +11,7 @@ from remanence.notes.literals import contains, find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.notes.terms import terms
 from remanence.protocols import Store
-from remanence.types import ConversationRef, Fact, MemoryState, Message, Segment
+from remanence.types import ConversationRef, Fact, MemoryState, Message, Repetition, Segment
 
 PAGE: Final = 500
 _MIN_INFLECTED: Final = 4
@@ -107,6 +107,27 @@ class Traces:
             if is_later and named:
                 suspects[fact.id] = ConversationRef(fact.tenant, fact.conversation), named
         return suspects
+
+    async def said_again(
+        self, derived: AbstractSet[str], repetitions: Sequence[Repetition]
+    ) -> AbstractSet[str]:
+        """Return the *derived* facts with repetitions whose conversations all say the terms.
+
+        Repetitions from forgotten messages do not count, as they are erased with these.
+        """
+        suspects: list[tuple[str, _Suspect]] = []
+        for repeats, fact in repetitions:
+            if repeats in derived and not self._is_from_forgotten(fact):
+                source = ConversationRef(fact.tenant, fact.conversation or "")
+                suspects.append((repeats, (source, terms(fact.summary) & self._terms)))
+        unsaid = await self._absent_terms_by_conversation([suspect for _, suspect in suspects])
+        learned = {id_ for id_, (source, named) in suspects if named & unsaid[source]}
+        return {id_ for id_, _ in suspects} - learned
+
+    def _is_from_forgotten(self, fact: Fact) -> bool:
+        first_seq = fact.first_seq or 0
+        places = range(first_seq, (fact.last_seq or first_seq) + 1)
+        return fact.conversation == self.state.ref.id and not self._seqs.isdisjoint(places)
 
     async def _absent_terms_by_conversation(
         self, suspects: Collection[_Suspect]
