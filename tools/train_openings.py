@@ -27,7 +27,7 @@ EACH_APART = 5
 """Each line of a file whose number is divided by this is set aside."""
 LANGUAGES_APART = frozenset({"ko", "nl"})
 NEAR = ROOT / "near"
-"""Openings that are as near as life is: no word of theirs is told to stand for one side."""
+"""Openings that are hard to tell apart: their typical words are in those of both sides."""
 BUCKETS = 1 << 16
 C = 5.0
 CUTOFF = 0.0

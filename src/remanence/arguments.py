@@ -148,7 +148,7 @@ def require_amount(*, optional: bool = False, **values: object) -> None:
 
 
 def require_moment(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is neither None nor an aware time of UTC."""
+    """Raise `InvalidArgument` for the first value that is neither None nor an aware time within UTC's years."""
     for name, value in values.items():
         if value is None:
             continue

@@ -86,7 +86,7 @@ def _is_spelt_like_name(text: str, mention: DateMention) -> bool:
 
 
 def _is_doubtful(text: str, mention: DateMention) -> bool:
-    """Return whether a mention is a bound, recurrent, of a habit, said of today, or a weekday with a number."""
+    """Return whether a mention is a bound, recurrent, said of today, or a weekday with a number."""
     before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
     return bool(
         _MANY.match(after)

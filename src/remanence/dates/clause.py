@@ -1,4 +1,4 @@
-"""Tell from its clause whether "in three years" lies ahead, and whether it tells a habit.
+"""Judge by its clause whether "in three years" lies ahead, and whether the clause is about a habit.
 
 "We leave in two weeks" does; "my first holiday in three years" and "I read it in two weeks" are
 durations, and 两年后他们离婚了 tells of the past. Of the words that show one or the other, the nearest
@@ -57,7 +57,11 @@ class ClauseWords:
         return nearest in (None, "ahead")
 
     def is_habit(self, text: str, start: int, end: int) -> bool:
-        """Return whether the words around `start..end`, between commas, tell a habit; not behind "and" or "but"."""
+        """Return whether the clause around `start..end` is about a habit.
+
+        It reaches to a comma on either side, to "and" or "but" after the phrase, and to one directly
+        before it.
+        """
         before = _COMMA.split(text[max(0, start - _REACH) : start])[-1]
         if _OPENS_PART.fullmatch(self.joint.split(before)[-1]):  # "but tomorrow"
             before = ""
