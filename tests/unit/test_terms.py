@@ -123,6 +123,14 @@ def test_texts_in_parts_of_unknown_types_are_searchable(message: Message) -> Non
     assert "code ZX1" in message.full_text
 
 
+def test_ids_in_parts_of_unknown_types_are_not_searchable_but_words_that_end_alike_are() -> None:
+    ids = {"id": "x1", "call_id": "x2", "fileId": "x3"}
+    content = [{"type": "receipt", **ids, "paid": "12 euros", "bid": "none"}]
+    message = Message.from_openai({"role": "user", "content": content})
+
+    assert searchable_text(message.content).split("\n") == ["12 euros", "none"]
+
+
 def test_reasoning_and_encrypted_data_are_not_searchable() -> None:
     content = [
         {"type": "thinking", "thinking": "Hm."},
