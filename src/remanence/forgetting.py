@@ -199,7 +199,9 @@ async def delete_conversation(
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
     segments = await runtime.store.segments(ref, live=False)
-    facts = await runtime.store.facts(owner, history=True) if owner else ()
+    # A fact may name a conversation that has not begun, and stays then.
+    has_begun = await runtime.store.state(ref) is not None
+    facts = await runtime.store.facts(owner, history=True) if owner and has_begun else ()
     mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
     if owner and mine:  # first, as the words that they repeat can only be found on the tape
         erasure.add(facts=await _forget_derived(runtime, ref, owner))

@@ -181,6 +181,21 @@ async def test_forgetting_that_qdrant_interrupted_leaves_no_vector_when_it_is_re
         assert await memory.facts.list(user="ana", history=True) == ()
 
 
+async def test_a_fact_of_a_conversation_that_has_not_begun_keeps_its_vector_when_that_is_deleted(
+    client: AsyncQdrantClient,
+) -> None:
+    vectors = QdrantFactVectors(client)
+    async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
+        await memory.facts.save("Ana has a green hat", user="ana", conversation="later")
+        chat = memory.conversation("now", user="ana")
+        await chat.append(Message.user("Hello."))
+        await chat.flush(everything=True)
+        before = await points(client)
+
+        assert await memory.conversation("later", user="ana").delete() is None
+        assert await points(client) == before == 1
+
+
 async def test_without_qdrant_at_hand_words_alone_find_facts(
     client: AsyncQdrantClient, caplog: pytest.LogCaptureFixture
 ) -> None:
