@@ -18,7 +18,7 @@ _MIN_INFLECTED: Final = 4
 _SMALL_NUMBER: Final = re.compile(r"\d{1,2}")
 """Small numbers, such as days and hours, occur everywhere and are not evidence of a repetition."""
 
-_Repetition: TypeAlias = tuple[Segment, AbstractSet[str], Sequence[str]]
+_Match: TypeAlias = tuple[Segment, AbstractSet[str], Sequence[str]]
 """A segment with the forgotten terms and values that it has."""
 _Suspect: TypeAlias = tuple[ConversationRef, AbstractSet[str]]
 """The conversation of a fact, and the forgotten terms that the fact has."""
@@ -56,7 +56,7 @@ class Traces:
         """Return the ids of the segments that repeat a value or a term."""
         found: set[str] = set()
         suspects: dict[str, AbstractSet[str]] = {}
-        for segment, its_terms, its_values in await asyncio.to_thread(self._repetitions, segments):
+        for segment, its_terms, its_values in await asyncio.to_thread(self._find_matches, segments):
             own = [m async for m in self._read(self.state.ref, segment.first_seq, segment.last_seq)]
             named, values = await asyncio.to_thread(_unsaid, own, its_terms, its_values)
             if values:
@@ -66,9 +66,9 @@ class Traces:
         unsaid = await self._absent_terms(self.state.ref, frozenset().union(*suspects.values()))
         return found | {id_ for id_, named in suspects.items() if named & unsaid}
 
-    def _repetitions(self, segments: Sequence[Segment]) -> Sequence[_Repetition]:
+    def _find_matches(self, segments: Sequence[Segment]) -> Sequence[_Match]:
         """Return the segments that have terms or values of the forgotten messages, with these."""
-        found: list[_Repetition] = []
+        found: list[_Match] = []
         for segment in segments:
             text = _segment_text(segment)
             plain, named = plain_text(text), terms(text) & self._terms
