@@ -299,4 +299,4 @@ def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
     row = connection.execute(
         'DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key, "user"', ref
     ).fetchone()
-    return Deleted(*row, vectors) if row else None
+    return Deleted(row[0], row[1], vectors) if row else None
