@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from mimetypes import guess_extension
+from mimetypes import MimeTypes
 
 from remanence.errors import InvalidMessage
 from remanence.wire.content import (
@@ -56,6 +56,8 @@ CLIENT_FIELDS = frozenset({"parsed", "parsed_arguments"})
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """Names that the API accepts; any other name is put before the text."""
+
+_MIME_TYPES = MimeTypes()  # without those of the machine, as a prompt is the same everywhere
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -283,6 +285,6 @@ def render_file(part: FilePart, names: Mapping[str, str]) -> JsonObject:
     """Render a file with fields of these *names*; data needs a name, so one is made up."""
     content = payload(part)
     if content is not None:
-        name = part.name or f"file{guess_extension(content.kind) or ''}"
+        name = part.name or f"file{_MIME_TYPES.guess_extension(content.kind) or ''}"
         part = replace(part, name=name, data=content.url if content.media_type else content.data)
     return present({name: getattr(part, ours) for name, ours in names.items()})
