@@ -4,10 +4,12 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
+import remanence
 from remanence import Memory, Message, Policy
 from remanence.types import ToolCallPart
 from remanence.types.receipt import chain
@@ -31,6 +33,8 @@ SMALL = Policy.default(
 @contextmanager
 def calls_here(function: str, file: str) -> Iterator[list[int]]:
     """The lengths of what a function gets first in this thread, which runs the event loop."""
+    files = Path(remanence.__file__).parent.rglob(file)
+    assert any(f"def {function}(" in path.read_text("utf-8") for path in files), "it was renamed"
     lengths: list[int] = []
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -149,7 +153,7 @@ async def test_notes_are_compared_with_their_source_beside_the_loop() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("chat")
         await chat.append(Message.user("I live in Oslo. " * 500))
-        with calls_here("check_draft", "checking.py") as lengths:
+        with calls_here("check_draft", "draft_check.py") as lengths:
             state = await chat.flush(everything=True)
 
     assert state.observed_seq == 1
