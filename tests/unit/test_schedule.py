@@ -704,10 +704,10 @@ def test_facts_of_the_last_day_of_all_are_due_at_its_end() -> None:
     assert facts_time(Policy(), resting(last_message_at=last), now=last) == last
 
 
-def test_facts_of_a_message_dated_ahead_by_a_wrong_clock_are_due_at_once() -> None:
+def test_facts_of_a_message_dated_more_than_a_day_ahead_are_due_at_once() -> None:
     policy = Policy(facts_idle_seconds=300.0)
 
-    for seconds, due_seconds in ((300, 600), (301, 0)):
+    for seconds, due_seconds in ((300, 600), (86_400, 86_700), (86_401, 0)):
         ahead = resting(last_message_at=NOW + timedelta(seconds=seconds))
         assert facts_time(policy, ahead, now=NOW) == NOW + timedelta(seconds=due_seconds)
 

@@ -41,6 +41,7 @@ MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
 
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+_MOST_AHEAD = timedelta(days=1)
 
 MESSAGE_HEAD_TOKENS = 20
 """Tokens that number, speaker and time add to a message in a request."""
@@ -280,13 +281,14 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
 def facts_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime | None:
     """Return when facts of all messages are due if the conversation stays idle, or None.
 
-    Those of a message dated further ahead than the idle time, by a wrong clock, are due now.
+    Those of a message dated more than a day ahead are due now: its clock is wrong, and not a host's
+    local time that was taken for UTC.
     """
     said_at = state.last_message_at
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
     idle = timedelta(seconds=policy.facts_idle_seconds)
-    return now if said_at - now > idle else said_at + min(idle, _LAST_MOMENT - said_at)
+    return now if said_at - now > _MOST_AHEAD else said_at + min(idle, _LAST_MOMENT - said_at)
 
 
 def _idle_facts(policy: Policy, state: MemoryState) -> bool:
