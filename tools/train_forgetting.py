@@ -32,15 +32,20 @@ from remanence.observers.learned.weights import Weights
 
 TARGET = train_notes.TARGET.with_name(FILE)
 FRAMES = notes_corpus.ROOT / "forgetting_frames.txt"
-TOTAL = Path(__file__).parents[1] / "benchmarks" / "unseen_total.tsv"
-"""Requests to forget everything or a whole area (`keep`), and others like them (`drop`), not fitted."""
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+UNSEEN = {
+    "of everything, not fitted": BENCHMARKS / "unseen_total.tsv",
+    "of one thing, not fitted": BENCHMARKS / "unseen_forgetting.tsv",
+}
+"""Requests to forget (`keep`) and others like them (`drop`); the first are about everything or a whole
+area, the second a fifth of what the last hands of the register wrote."""
 PLACE = "…"
 """Where a statement stands in a frame."""
 MAX_FRAMED = 60
 """Characters of a statement that is put in frames."""
 FRAMES_EACH = 3
 """Frames that request, and others, in which a statement is put."""
-BUCKETS = 1 << 18
+BUCKETS = 1 << 17
 C = 2.0
 REGISTER, FRAMED = "register", "frames"
 REQUEST, WISH, OTHER = "requests", "wishes", "others"
@@ -182,9 +187,10 @@ def print_set_aside(weights: Weights, at: float) -> None:
     """Print how many of the user's requests that are set aside are found, and how many others."""
     scorer = Scorer(weights, surroundings)
     held = [(one.line, one.asks) for one in said(train_notes.conversations(held=True))]
-    rows = (row.split("\t") for row in TOTAL.read_text("utf-8").splitlines())
-    total = [(Line(text, "user"), kind == "keep") for kind, _, text in rows]
-    for name, lines in (("set aside", held), ("of everything, not fitted", total)):
+    for name, lines in (
+        ("set aside", held),
+        *((name, list(_read(UNSEEN[name]))) for name in UNSEEN),
+    ):
         scored = [(scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines]
         found, others = (
             [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
@@ -192,6 +198,12 @@ def print_set_aside(weights: Weights, at: float) -> None:
         print(
             f"{name}: {sum(found)} of {len(found)} requests, {sum(others)} of {len(others)} others"
         )
+
+
+def _read(table: Path) -> Iterator[tuple[Line, bool]]:
+    for row in table.read_text("utf-8").splitlines():
+        kind, _, text = row.split("\t")
+        yield Line(text, "user"), kind == "keep"
 
 
 def main() -> int:
