@@ -35,6 +35,21 @@ def test_a_word_longer_than_a_passage_is_found() -> None:
     assert quote.text.startswith("The checksum is a1a1")
 
 
+@pytest.mark.parametrize(
+    ("question", "words", "said"),
+    [
+        ("मेरी बेटी का नाम क्या है?", "बेटी नाम", "मेरी बेटी का नाम मीरा है।"),
+        ("ছুটি কবে?", "ছুটি কবে", "আমার ছুটি সোমবার।"),
+        ("கவிதாவின் பூனை?", "கவிதாவின் பூனை", "கவிதாவின் பூனை மாம்பழம்."),
+        ("අම්මා ශ්‍රී?", "අම්මා ශ්‍රී", "අම්මා ශ්‍රී ලංකාවේ."),
+        ("Phở đa\u0302u?", "Phở đa\u0302u", "Phở đa\u0302u?"),
+    ],
+)
+def test_the_marks_of_a_word_do_not_divide_it(question: str, words: str, said: str) -> None:
+    assert distinctive_words(question) == words
+    assert [quote.text for quote in quotes([hit(said)], words)] == [said]
+
+
 def test_the_passage_with_most_of_the_query_is_quoted() -> None:
     text = f"The harbour is cold. {'Nothing was said. ' * 40}Ana mends the harbour lamp on Monday."
 

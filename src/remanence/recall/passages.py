@@ -19,7 +19,7 @@ from remanence.notes import one_line
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
-from remanence.recall.fusion import by_reciprocal_rank, fold, snippet
+from remanence.recall.fusion import WORD, by_reciprocal_rank, fold, snippet
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
@@ -52,8 +52,7 @@ MIN_NEAR: Final = 20
 """Number of hits from which their median distance is one of unrelated texts."""
 
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD: Final = re.compile(r"[^\W_]+")
-_WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WITH_APOSTROPHE: Final = re.compile(rf"{WORD.pattern}(?:['’]{WORD.pattern})*")
 _UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
 _FILLER_CLASSES: Final = frozenset(
     {"now", "still", "already", "again", "also", "very", "please", "maybe"}
@@ -97,7 +96,7 @@ def question_of(turn: str) -> str:
 
 def distinctive_words(question: str) -> str:
     """Return the words of a question that an answer is likely to share."""
-    keys = [word.lower() for word in _WORD.findall(question)]
+    keys = [word.lower() for word in WORD.findall(question)]
     known = language_of(question, keys).words
     slight = {key for key in keys if not _FILLER_CLASSES.isdisjoint(known.get(key, ()))}
     small = vocabulary_of(question).function_words | slight
@@ -105,7 +104,7 @@ def distinctive_words(question: str) -> str:
         part
         for word in _WITH_APOSTROPHE.findall(question)
         if word.lower().replace("’", "'") not in small
-        for part in _WORD.findall(word)
+        for part in WORD.findall(word)
         if part.lower() not in small
         and (len(part) > 1 or part.isdigit() or _UNSPACED_LETTER.match(part))
     )
@@ -196,7 +195,7 @@ def _terms(query: str) -> Iterator[str]:
 
     Words are stemmed, except names and numbers.
     """
-    words = [word[:_MAX_TERM] for word in _WORD.findall(query)]
+    words = [word[:_MAX_TERM] for word in WORD.findall(query)]
     for word in words:
         if _UNSPACED_LETTER.search(word):
             yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
