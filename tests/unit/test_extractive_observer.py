@@ -410,6 +410,11 @@ def test_a_note_keeps_vowel_signs_accents_and_apostrophes_at_the_end_of_a_word(s
     assert render_words(tuple(found)) == said
 
 
+def test_a_note_keeps_arabic_signs_and_commas() -> None:
+    said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
+    assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said
+
+
 def test_a_note_keeps_the_apostrophe_before_a_date() -> None:
     assert "L'examen d'aujourd'hui" in _whole(Message.user("L'examen d'aujourd'hui est à 9h."))
 
