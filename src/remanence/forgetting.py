@@ -12,6 +12,7 @@ from remanence.engine.traces import Traces
 from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
 from remanence.facts.vectors import forget_vectors
+from remanence.notes.excerpts import whole
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
 from remanence.runtime import Runtime
@@ -176,7 +177,8 @@ async def find_mentions(
 
 
 def _beginning(message: Message) -> str:
-    return " ".join(message.full_text.split())[:_SHOWN_CHARACTERS]
+    text = " ".join(message.full_text.split())
+    return text[: whole(text, _SHOWN_CHARACTERS)]
 
 
 async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: BlockStore) -> None:

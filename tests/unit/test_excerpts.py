@@ -1,9 +1,12 @@
 import re
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, strategies as st
 
 from remanence.notes.excerpts import beginning, both_ends, ending, fair_share, parts
+from remanence.observers.extractive.sentences import sentences
+from remanence.recall.fusion import snippet
 
 _VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
 _TEXT = " ".join(_VALUES * 4)
@@ -17,6 +20,44 @@ def test_a_cut_makes_no_false_value(characters: int) -> None:
     assert set(ending(_TEXT, characters).split()) <= words
     assert set(both_ends(_TEXT, characters + 20).split()) <= words
     assert all(set(part.split()) <= words for part in parts(_TEXT, characters))
+
+
+_CHARACTERS = (
+    "ถั่",
+    "ณ្តែ",
+    "ক্\u200d",
+    "ที่",
+    "e\u0302\u0323",
+    "👩\u200d👩\u200d👧",
+    "👍🏽",
+    "🇩🇪",
+    "🇯🇵",
+    "❤\ufe0f",
+)
+_WRITTEN = (*_CHARACTERS, "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f")
+
+
+@pytest.mark.parametrize("characters", range(1, 60))
+def test_no_cut_is_within_a_visible_character(characters: int) -> None:
+    text = "".join(_WRITTEN * 6)
+    cuts = {len("".join((_WRITTEN * 6)[:number])) for number in range(6 * len(_WRITTEN) + 1)}
+    begun, ended = beginning(text, characters + 8), ending(text, characters + 8)
+
+    assert len(begun.rstrip("…")) in cuts
+    assert len(text) - len(ended.lstrip("…")) in cuts
+    ends = accumulate(map(len, parts(text, characters + 8)))
+    assert cuts.issuperset(ends)
+    said = next(sentences("ที่" * 400))
+    assert said.end % len("ที่") == 0
+    cut = snippet(text, "👍🏽", characters=characters + 8).strip("… ")
+    assert text.find(cut) in cuts
+    assert any(text.startswith(cut, at) and at + len(cut) in cuts for at in cuts)
+
+
+@pytest.mark.parametrize("characters", [1, 2, 7])
+def test_parts_of_a_run_of_marks_are_the_whole_text(characters: int) -> None:
+    text = "e" + "\u0301" * 99
+    assert "".join(parts(text, characters)) == text
 
 
 def test_a_long_text_has_both_ends_on_lines_of_their_own() -> None:

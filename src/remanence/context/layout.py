@@ -17,6 +17,7 @@ from remanence.context.context import (
 from remanence.context.tail import FittedTail, fit_tail, short_results
 from remanence.dates.local_time import to_zone, zone_of, zone_of_user
 from remanence.errors import ContextOverflow
+from remanence.notes.excerpts import whole
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     observation_due,
@@ -400,6 +401,6 @@ def _last_gap(tail: Sequence[Message]) -> str:
             number = round(seconds / size)
             duration = f"{number} {name}{'s' if number != 1 else ''}"
             words = " ".join(tail[place].text[:200].split())
-            opening = words[:60] + ("…" if len(words) > 60 else "")
+            opening = words[: whole(words, 60)] + ("…" if len(words) > 60 else "")
             return f" {duration} passed before the message {opening!r}."
     return ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from remanence.notes.excerpts import whole
 from remanence.protocols import CountTokens
 from remanence.types import Fact, Hit
 
@@ -83,8 +84,9 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
     places = sorted(_places(fold(flat), fold(query)))
     start = _densest(places, characters * 3 // 4) - characters // 8
     start = max(0, min(start, len(flat) - characters))
-    cut = flat[start : start + characters]
-    head, tail = start > 0, start + characters < len(flat)
+    start, end = whole(flat, start, step=1), whole(flat, start + characters)
+    cut = flat[start:end]
+    head, tail = start > 0, end < len(flat)
     if head and " " in cut[:40]:
         cut = cut[cut.index(" ") + 1 :]
     if tail and " " in cut[-40:]:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
+from remanence.notes.excerpts import whole
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
@@ -306,11 +307,12 @@ def _boundaries(text: str, low: int, high: int) -> tuple[Sequence[int], Sequence
 def _word_start(text: str, first: int) -> int:
     """Return the start of a word up to `CONTEXT_CHARACTERS` before a place in a long sentence."""
     low = max(0, first - CONTEXT_CHARACTERS)
-    return max(low, text.find(" ", low, first) + 1) if low else 0
+    space = text.find(" ", low, first) if low else -1
+    return space + 1 if space >= 0 else whole(text, low)
 
 
 def _word_end(text: str, last: int) -> int:
     """Return the end of a word up to `CONTEXT_CHARACTERS` after a place in a long sentence."""
     high = min(len(text), last + CONTEXT_CHARACTERS)
     space = text.rfind(" ", last, high) if high < len(text) else -1
-    return space if space >= 0 else high
+    return space if space >= 0 else whole(text, high, step=1)

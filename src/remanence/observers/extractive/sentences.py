@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import cue_phrases, vocabulary
+from remanence.notes.excerpts import whole
 from remanence.notes.redact import MARK
 
 
@@ -211,7 +212,7 @@ def _trim(text: str, start: int, end: int) -> Iterator[Span]:
     end = start + len(piece.rstrip().rstrip(ITEM).rstrip())
     while end - start > _LONG:
         cut = text.rfind(" ", start + _LONG // 2, start + _LONG)
-        cut = cut if cut > 0 else start + _LONG
+        cut = cut if cut > 0 else whole(text, start + _LONG)
         yield Span(start, cut)
         start = cut + 1 if text[cut : cut + 1] == " " else cut
     if end > start:
