@@ -415,6 +415,13 @@ def test_a_note_keeps_arabic_signs_and_commas() -> None:
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said
 
 
+@pytest.mark.parametrize("marks", ["””", "»«", "›‹", "‹›", "„”", "„“", "“”", "«»"])
+def test_a_note_keeps_both_marks_of_a_quotation(marks: str) -> None:
+    opening, closing = marks
+    said = f"Jag läste {opening}Röda rummet{closing} och {opening}Giftas{closing}"
+    assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said
+
+
 def test_a_note_keeps_the_apostrophe_before_a_date() -> None:
     assert "L'examen d'aujourd'hui" in _whole(Message.user("L'examen d'aujourd'hui est à 9h."))
 

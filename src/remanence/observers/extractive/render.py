@@ -24,8 +24,13 @@ _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_OPENING = '"“„«「『《(（[{'
-_CLOSING = '"”“»」』》)）]}'
+_OPENING = '"“„«‹「『《(（[{'
+_CLOSING = '"”“»›」』》)）]}'
+_TURNED_OPENING = "”»›"
+_TURNED_CLOSING = "«‹"
+"""Marks that quote the other way round: ”…” and »…« of Swedish, Danish, German and others."""
+_QUOTING = "“”„"
+"""Marks of which a quotation has two, which ones depends on the language."""
 _PAIRS = tuple(zip(_OPENING, _CLOSING, strict=True))
 _KEPT_TAIL = f"{_CLOSING},;:%、，،؛"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
@@ -126,8 +131,9 @@ def _without_loose_ends(text: str) -> str:
     text = _LOOSE_ENDS.sub("", text)
     if text.count("`") % 2:
         text = text.replace("`", "")
+    is_quoted = sum(map(text.count, _QUOTING)) % 2 == 0
     for opening, closing in _PAIRS:
-        if opening == "“" and "„" in text:
+        if opening in _QUOTING and (is_quoted or (opening == "“" and "„" in text)):
             continue  # it closes a quotation
         if text.count(opening) == (text.count(closing) if opening != closing else 0):
             continue
@@ -225,8 +231,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     key = core.lower().replace("’", "'")
     if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
         core, tail = f"{core}!", tail[1:]  # the end of a password as well as of the sentence
-    opening = "".join(mark for mark in lead if mark in _OPENING)[-2:]
-    closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
+    opening = "".join(mark for mark in lead if mark in _OPENING + _TURNED_OPENING)[-2:]
+    closing = "".join(mark for mark in tail if mark in _KEPT_TAIL + _TURNED_CLOSING)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
     opens_quote = "'" in lead and "'" in core + tail
     ends_quote = "'" in tail and ("'" in lead + core or core[-1].isdigit())
