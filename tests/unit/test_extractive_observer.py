@@ -947,6 +947,26 @@ def test_the_marks_of_hindi_urdu_and_arabic_end_a_sentence(first: str, second: s
     assert _split(f"{first} {second}") == [first, second]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ကျွန်တော် ရန်ကုန်မှာ နေပါတယ်။", "မြေပဲ မစားဘူး။"),
+        ("ខ្ញុំរស់នៅភ្នំពេញ។", "ខ្ញុំមានឆ្មា។"),
+        ("Ես ապրում եմ Երևանում։", "Կատվիս անունը Մանգո է։"),
+        ("ወዴት ትሄዳለህ፧", "በአዲስ አበባ እኖራለሁ።"),
+        ("ང་ལྷ་ས་ནས་ཡིན།", "ངའི་མིང་ལ་ཟེར།"),
+        ("Πού μένεις;", "Μένω στη Θεσσαλονίκη."),
+        ("Πού μένεις\u037e", "Μένω στη Θεσσαλονίκη."),
+    ],
+)
+def test_the_marks_of_other_scripts_end_a_sentence(first: str, second: str) -> None:
+    assert _split(f"{first} {second}") == [first, second]
+
+
+def test_a_burmese_sentence_ends_without_a_space() -> None:
+    assert len(_split("ရန်ကုန်မှာ နေပါတယ်။မြေပဲ မစားဘူး။")) == 2
+
+
 def test_a_line_with_a_number_alone_is_a_sentence() -> None:
     assert _split("How many?\n25.\nSarah has 30.") == ["How many?", "25.", "Sarah has 30."]
 

@@ -20,7 +20,7 @@ USER = "user"
 TOOL = "tool"
 """The speaker of results of a tool; behind it stands the name of the tool, if there is one."""
 
-ASKS = ("?", "？", "؟")
+ASKS = ("?", "？", "؟", "፧", "\u037e")
 """Marks with which a question ends."""
 
 _QUOTED_BEFORE = re.compile(r"“[^\n]*?” – ")

@@ -25,16 +25,20 @@ CODE = r"(?<!\w)`[^`\n]{1,200}+`(?!\w)"
 _SPACE = rf"\s+(?:{ITEM})*+"
 _RUN = r"(?<=\s)(?<![=<>]\s)(?:(?<!\s\s)|(?<=[=<>]\s\s))"
 """One place of a run of spaces: to look for its end from each of them would take long."""
+_STOPS = "।॥۔։።፧፨།༎။។៕"
+"""Danda, and the marks that end sentences in Urdu, Armenian, Amharic, Tibetan, Burmese and Khmer."""
 _ENDS = (
-    rf"(?<=[.!?…؟।۔])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
+    rf"(?<=[.!?…؟{_STOPS}])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
     rf"(?<=[!?؟])[!?؟]{{0,20}}{_SPACE}",
     rf"(?<=[。！？；…])[。！？…]{{0,20}}[」』”’）]{{0,20}}(?:{_SPACE})?",
+    rf"(?<=[α-ωά-ώ][;\u037e]){_SPACE}(?=[Α-ΩΆ-Ώ])",  # the Greek question mark
+    r"(?<=[።፧။។])(?=[^\W\d_])",
     r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
     rf"(?<=\n)\n*(?:{ITEM})*+",
     rf"{_RUN}\s*+(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\]\s*(?:\n|\Z|\[))",
 )
 # Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
-_END = rf"[.!?…؟।۔。！？；\s](?:{'|'.join(_ENDS)})"
+_END = rf"[.!?…؟{_STOPS}。！？；;\u037e\s](?:{'|'.join(_ENDS)})"
 _OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Opening of a message whose author begins sentences in lower case."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
@@ -59,7 +63,7 @@ _JOINTS = (
 _CLAUSE = re.compile(rf"[\s—;:,，；：](?:{'|'.join(_JOINTS)})", re.IGNORECASE)
 _PAUSE = re.compile(r"[\s,;،؛，、；—](?:(?<=[,;،؛])\s+|(?<=[，、；—])\s*|(?<=\s)[-–—]+\s+)")
 """A comma, a semicolon or a dash, with the space around it."""
-QUESTION_MARK = re.compile(r"\s*[?？؟]\s*$")
+QUESTION_MARK = re.compile(r"\s*[?？؟፧\u037e]\s*$")
 """The mark at the end of a sentence that asks, with the space around it."""
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _NUMBER = re.compile(r"\d{1,2}\.(?:\d{1,2}\.)?")
