@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence import Message
-from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.notes.plain_text import plain_text
+from remanence.stores.terms import fold, index_terms, query_terms, searchable_text
 from remanence.types import TextPart, ToolCallPart, ToolResultPart
 
 
@@ -42,6 +43,24 @@ def test_cjk_text_is_cut_to_pairs_and_other_text_is_folded(text: str, terms: str
 )
 def test_a_query_is_cut_to_words_and_pairs(query: str, terms: tuple[str, ...]) -> None:
     assert query_terms(query) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("اسمها مِيرَا", "ميرا"),
+        ("שָׁלוֹם", "שלום"),
+        ("الرقم ٤٥٦", "456"),
+        ("room 123", "۱۲۳"),
+        ("কক্ষ ১২", "12"),
+        ("Straße", "STRASSE"),
+        ("ցերև", "ՑԵՐԵՒ"),
+    ],
+)
+def test_a_word_is_found_whatever_its_vowel_marks_digits_and_case(text: str, query: str) -> None:
+    (term,) = map(fold, query_terms(query))
+    assert term in index_terms(text).split()
+    assert plain_text(query) in plain_text(text)
 
 
 def test_of_a_long_query_the_first_and_last_words_are_searched() -> None:

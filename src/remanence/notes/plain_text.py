@@ -22,9 +22,10 @@ from remanence.wire.parts import (
     ToolResultPart,
 )
 
-# Accents of Latin, Greek and Cyrillic, vowel marks of Hebrew and Arabic, and the Arabic filler.
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
-_DROPPED = re.compile(f"[{_MARKS}]")
+VOWEL_MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
+"""Vowel marks of Hebrew and Arabic, which most texts leave out, and the Arabic filler."""
+_DROPPED = re.compile(f"[{VOWEL_MARKS}\u05be\u05c0\u05c3\u05c6\u0300-\u036f]")  # and accents
+_DIGIT = re.compile(r"(?![0-9])\d")
 _SIGNS = str.maketrans(dict.fromkeys("’‘ʼ＇`´", "'") | dict.fromkeys("‐‑‒–—−", "-"))
 _TEXT_TYPES = re.compile(r"text/|application/(json|xml|yaml)|.*\+(json|xml)$|$")
 
@@ -36,9 +37,14 @@ def plain_text(text: str) -> str:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).casefold()
-        text = _DROPPED.sub("", unicodedata.normalize("NFD", text))
+        text = western_digits(_DROPPED.sub("", unicodedata.normalize("NFD", text)))
         text = unicodedata.normalize("NFC", "".join(c for c in text if not _is_format(c)))
     return " ".join(text.casefold().split())
+
+
+def western_digits(text: str) -> str:
+    """Return a text with the digits of all scripts as 0 to 9."""
+    return _DIGIT.sub(lambda digit: str(int(digit[0])), text)
 
 
 def everything_in(message: Message) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 
+from remanence.notes.plain_text import VOWEL_MARKS, western_digits
 from remanence.types import Part, TextPart, ToolCallPart, ToolResultPart
 from remanence.wire.content import other_texts
 
@@ -19,7 +20,7 @@ _UNSPACED = (
     r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")  # and variation selectors, as of emoji
+_ACCENTS = re.compile(f"[{VOWEL_MARKS}\u0300-\u036f\ufe00-\ufe0f]")  # and variation selectors
 _ESCAPES = re.compile(r"(?<!\\)(?:\\u(?!00[0-9])[0-9a-fA-F]{4})+")
 _END_TERMS = 64  # per end of a query; otherwise a pasted page would read the whole index
 
@@ -37,10 +38,10 @@ def index_words(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Return a text in lower case and without accents."""
+    """Return a text in lower case, without accents and optional vowel marks, with digits 0 to 9."""
     if not text.isascii():
         plain = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
-        text = unicodedata.normalize("NFC", plain)
+        text = western_digits(unicodedata.normalize("NFC", plain)).casefold()
     return text.lower()
 
 
