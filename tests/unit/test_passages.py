@@ -50,6 +50,21 @@ def test_the_marks_of_a_word_do_not_divide_it(question: str, words: str, said: s
     assert [quote.text for quote in quotes([hit(said)], words)] == [said]
 
 
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("Ёлка стоит", "елка"),
+        ("Mi café favorito", "cafe"),
+        ("Η γάτα μου", "ΓΑΤΑ"),
+        ("код ＡＢ１２", "AB12"),
+        ("الغرفة ٤٥٦", "456"),
+    ],
+)
+def test_a_word_is_quoted_whatever_its_accents_width_and_digits(said: str, query: str) -> None:
+    assert [quote.text for quote in quotes([hit(said)], query)] == [said]
+    assert [quote.text for quote in quotes([hit(query)], said)] == [query]
+
+
 def test_the_passage_with_most_of_the_query_is_quoted() -> None:
     text = f"The harbour is cold. {'Nothing was said. ' * 40}Ana mends the harbour lamp on Monday."
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from remanence.notes.excerpts import whole
+from remanence.notes.plain_text import plain_text
 from remanence.protocols import CountTokens
 from remanence.types import Fact, Hit
 
@@ -68,12 +69,22 @@ def fact_hit(fact: Fact) -> Hit:
     )
 
 
-def fold(text: str) -> str:
-    """Return the text case-folded where that keeps its length, so that offsets stay valid."""
-    folded = text.casefold()
-    if len(folded) == len(text):
+class _Folded(dict[int, str]):
+    """Characters in small letters without accents, by their codes, filled on first use."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        forms = (plain_text(character), character.casefold(), character)
+        self[code] = folded = next(form for form in forms if len(form) == 1)
         return folded
-    return "".join(low if len(low := c.casefold()) == 1 else c for c in text)
+
+
+_FOLDED = _Folded()
+
+
+def fold(text: str) -> str:
+    """Return the text case-folded, without accents, where that keeps its length: offsets stay valid."""
+    return text.casefold() if text.isascii() else text.translate(_FOLDED)
 
 
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:

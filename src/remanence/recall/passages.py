@@ -210,7 +210,7 @@ def _terms(query: str) -> Iterator[str]:
 def _stem(word: str) -> str:
     if not word.islower() or not word.isalpha():
         return fold(word)
-    return word[: max(_STEM, len(word) - 2)]
+    return fold(word[: max(_STEM, len(word) - 2)])
 
 
 def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
