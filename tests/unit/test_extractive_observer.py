@@ -410,6 +410,12 @@ def test_a_note_keeps_vowel_signs_accents_and_apostrophes_at_the_end_of_a_word(s
     assert render_words(tuple(found)) == said
 
 
+@pytest.mark.parametrize("value", ["３０％", "100 ٪", "12㎡", "5㎏", "20℃", "20 ℃"])
+def test_a_note_keeps_the_unit_of_a_value(value: str) -> None:
+    said = words(f"it is {value}.", vocabulary_of(""), opens=True)
+    assert render_words(tuple(said)) == f"it is {value}"
+
+
 def test_a_note_keeps_arabic_signs_and_commas() -> None:
     said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said

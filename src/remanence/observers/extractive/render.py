@@ -10,9 +10,11 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
 from remanence.observers.extractive.sentences import CODE
 
+_UNITS = "%٪％؉‰℃℉㎀-㏟"
+"""Signs behind a number, as a class of characters: per cent, and the squared units of Japanese."""
 _EDGES = re.compile(
     r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+)"
-    r"(.*(?:[\w%٪؉€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w%٪؉€£¥°`)+/]*+)$",
+    rf"(.*(?:[\w{_UNITS}€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w{_UNITS}€£¥°`)+/]*+)$",
     re.DOTALL,
 )
 """Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" are part of it."""
@@ -36,7 +38,7 @@ _KEPT_TAIL = f"{_CLOSING},;:%、，،؛"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = re.compile(r"(?:[,;:–—、，،؛\s]|(?<=\s)-)+$")
-_SIGNS = frozenset("-#@&§*^№%٪‰؉°′″\\")
+_SIGNS = frozenset("-#@&§*^№%٪％‰؉°′″\\")
 """Marks that belong to a value, besides the signs of currencies and of mathematics."""
 _TERM_LENGTH = 7
 OPERATORS = frozenset(
@@ -102,7 +104,7 @@ def _after_number(chunk: str, word: Word | None) -> Word | None:
     """Keep a chunk that belongs to the number before it: "pm", a unit sign."""
     if word is not None:
         return word._replace(dropped=False) if word.key in _HALVES else word
-    return Word(chunk.rstrip(".!?"), chunk[0]) if chunk[0] in "%٪‰؉°" else None
+    return Word(chunk.rstrip(".!?"), chunk[0]) if chunk[0] in "%٪％‰؉°℃℉" else None
 
 
 def render_words(parts: Sequence[Word]) -> str:
