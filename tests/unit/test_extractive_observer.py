@@ -403,6 +403,7 @@ def test_marks_that_belong_to_a_value_stay_in_its_note(value: str) -> None:
         "ฉันแพ้ถั่วลิสงและอาศัยอยู่ที่นี่",
         "My cafe\u0301 is Cafe\u0301 Rene\u0301",
         "In two weeks' time I get my injection",
+        "אני גר ברח' הרצל אצל פרופ' לוי ביום ו׳",
     ],
 )
 def test_a_note_keeps_vowel_signs_accents_and_apostrophes_at_the_end_of_a_word(said: str) -> None:

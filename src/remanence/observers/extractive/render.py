@@ -225,6 +225,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     assert edges is not None
     lead, core, tail = edges.groups()
     if core:
+        if tail[:1] in ("'", "׳") and "א" <= core[-1] <= "ת" and tail[0] not in lead:
+            core, tail = core + tail[0], tail[1:]  # the geresh of a Hebrew abbreviation
         while tail and unicodedata.category(tail[0])[0] == "M":  # a vowel sign, an accent
             core, tail = core + tail[0], tail[1:]
     else:
