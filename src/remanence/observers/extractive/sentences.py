@@ -45,7 +45,8 @@ _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
 _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
-_WORD_BEFORE = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\.$")
+_LETTER = r"(?:[^\W_]|[\u0900-\u0963\u0981-\u0df3])"  # with the vowel signs of Indic scripts
+_WORD_BEFORE = re.compile(rf"{_LETTER}+(?:\.{_LETTER}+)*\.$")
 _MAX_ABBREVIATION = 16
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
 """A letter, or letters with a period behind each: "p.m."."""
