@@ -424,7 +424,7 @@ def test_a_note_keeps_arabic_signs_and_commas() -> None:
 
 @pytest.mark.parametrize("marks", ["””", "»«", "›‹", "‹›", "„”", "„“", "“”", "«»"])
 def test_a_note_keeps_both_marks_of_a_quotation(marks: str) -> None:
-    opening, closing = marks
+    opening, closing = marks[0], marks[1]
     said = f"Jag läste {opening}Röda rummet{closing} och {opening}Giftas{closing}"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said
 
