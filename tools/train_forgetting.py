@@ -189,7 +189,7 @@ def print_set_aside(weights: Weights, at: float) -> None:
     held = [(one.line, one.asks) for one in said(train_notes.conversations(held=True))]
     for name, lines in (
         ("set aside", held),
-        *((name, list(_read(UNSEEN[name]))) for name in UNSEEN),
+        *((name, list(_read(table))) for name, table in UNSEEN.items()),
     ):
         scored = [(scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines]
         found, others = (

@@ -1,6 +1,6 @@
-"""Fit the weights of `remanence.observers.learned.statements` to `data/notes`, `data/statements` and `data/facts`.
+"""Fit the weights of `remanence.observers.learned.statements` to lines of users.
 
-They are fitted to the user's lines of the notes corpus; what is stated also to the short messages of
+They are fitted to the user's lines of `data/notes`; what is stated also to the short messages of
 `data/statements`, and to the statements of users in `data/facts`, which are often about their affairs and
 not about them: "Kickoff is at 14:00.".
 

@@ -148,7 +148,10 @@ def require_amount(*, optional: bool = False, **values: object) -> None:
 
 
 def require_moment(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is neither None nor an aware time within UTC's years."""
+    """Raise `InvalidArgument` for the first value that is neither None nor an aware time.
+
+    A time must be within the years 1 to 9999 in UTC.
+    """
     for name, value in values.items():
         if value is None:
             continue

@@ -42,9 +42,10 @@ class DroppedLine:
 
     `introduction`, `closing`: it only introduces or follows the other lines. `repeated`, `known`: it
     repeats another line of the answer, or a note that the model was shown. `invented`: it has a
-    value or a message number, given in `detail`, that is not in the source. `reworded`: it paraphrases a CRITICAL note, which is kept verbatim.
-    `unasked`: it was requested for missing values, but has none of them. `over_budget`: there was no
-    room for a line of the priority and tag in `detail`.
+    value or a message number, given in `detail`, that is not in the source. `reworded`: it
+    paraphrases a CRITICAL note, which is kept verbatim. `unasked`: it was requested for missing
+    values, but has none of them. `over_budget`: there was no room for a line of the priority and tag
+    in `detail`.
     """
 
     text: str
