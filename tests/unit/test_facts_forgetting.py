@@ -64,6 +64,28 @@ async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
 
 
 @pytest.mark.parametrize(
+    ("text", "fact", "others"),
+    [
+        (
+            "Please forget that I have epilepsy.",
+            "I have epilepsy, so I don't drive.",
+            ["My aunt has epilepsy, so she doesn't drive.", "I drive, but have epilepsy."],
+        ),
+        (
+            "Vergiss, dass ich Diabetikerin bin.",
+            "Bin Diabetikerin, Typ 2, nehme Metformin.",
+            ["Typ 2, nehme Metformin.", "Erinnerung: Diabetikerin anrufen."],
+        ),
+        ("忘记我有糖尿病这件事", "我有糖尿病,二甲双胍一天两次。", ["二甲双胍一天两次。"]),
+    ],
+)
+async def test_a_request_ends_a_fact_whose_first_clause_it_names(
+    text: str, fact: str, others: list[str]
+) -> None:
+    assert await ended_by(text, fact, *others) == [fact]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Please forget that I'm allergic to kiwis.",

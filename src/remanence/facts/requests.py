@@ -19,14 +19,15 @@ _PARTS = re.compile("[,;:،؛、，；：]")
 def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     """Return the facts that a request to forget repeats, else those about what it names.
 
-    That is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana".
+    To repeat the first clause of a fact is enough, as the others mostly add to that. What a request
+    names is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana".
     Whoever is not the user has no say about facts of others.
     """
     asked = meaning(request)
     if asked.speaker:
         facts = [fact for fact in facts if meaning(fact).speaker == asked.speaker]
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
-    repeated = [fact for fact in named if _is_repeated(meaning(fact), asked)]
+    repeated = [fact for fact in facts if _is_restated(meaning(fact), asked)]
     about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
     return repeated or about or _about_somebody(asked, facts)
 
@@ -85,6 +86,14 @@ def _has(known: Meaning, word: str) -> bool:
     if UNSPACED.match(word):
         return word in known.text.casefold()
     return not known.bag.isdisjoint((word, *terms(word)))
+
+
+def _is_restated(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a request repeats a fact, or its first clause unless all words of that ask."""
+    opening = meaning_of(_PARTS.split(known.text)[0], known.speaker)
+    asks = all(map(asks_to_forget, _content(opening.text)))
+    parts = [known] if asks else [known, opening]
+    return any(_is_named(part, asked) and _is_repeated(part, asked) for part in parts)
 
 
 def _is_repeated(known: Meaning, asked: Meaning) -> bool:
