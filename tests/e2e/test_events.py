@@ -197,6 +197,36 @@ async def test_facts_of_a_forgotten_users_conversations_are_counted() -> None:
     assert [event.data["facts"] for event in page.events] == [len(receipt.facts)]
 
 
+async def test_an_event_names_the_facts_that_a_request_to_forget_ended() -> None:
+    told = (
+        "I have epilepsy.",
+        "Please forget that I have epilepsy.",
+        "Please forget that I smoke.",
+    )
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("health", user="ana")
+        for text in told:
+            await chat.append(Message.user(text))
+            await chat.end()
+        (fact,) = await memory.facts.list(user="ana", history=True)
+        page = await memory.read_events(after=0, types=["facts"])
+
+    found = [(event.data.get("requests"), event.data.get("ended")) for event in page.events]
+    assert found == [(None, None), (1, fact.id), (1, "")]
+
+
+async def test_an_event_names_a_fact_that_was_told_and_taken_back_at_once() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("health", user="ana")
+        await chat.append(Message.user("I have epilepsy."))
+        await chat.append(Message.user("Please forget that I have epilepsy."))
+        await chat.end()
+        (fact,) = await memory.facts.list(user="ana", history=True)
+        page = await memory.read_events(after=0, types=["facts"])
+
+    assert [event.data.get("ended") for event in page.events] == [fact.id]
+
+
 async def test_following_ends_with_the_memory() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         events = memory.events()

@@ -194,7 +194,7 @@ async def test_nobody_else_can_ask_to_forget_what_the_user_told() -> None:
     for text in ("Please forget that I have epilepsy.", "Forget everything about Ana."):
         request = await requested(text, speaker="Bo")
         assert [draft.forgets for draft in request] == [True]
-        assert changes_by(request, *known) == FactChanges()
+        assert changes_by(request, *known) == FactChanges(requests=1)
 
 
 async def test_another_speaker_can_ask_to_forget_what_they_told_themselves() -> None:

@@ -37,6 +37,7 @@ def merge_facts(
     that it most surely ends by a learned score. A request to forget ends the facts that it names.
     """
     now = clock.now()
+    requests = sum(1 for draft in drafts if draft.forgets)
     ended = [fact for fact in past if fact.valid_to is not None]
     merge = _Merge(known, ended, CurrentFacts(known))
     for draft in drafts:
@@ -72,13 +73,14 @@ def merge_facts(
         else:
             merge.add(fact, draft)
     if not (merge.added or merge.repetitions or merge.ended):
-        return FactChanges()
+        return FactChanges(requests=requests)
     return FactChanges(
         facts=tuple(merge.added.values()),
         replaced=merge.replaced,
         ended=tuple(merge.ended.values()),
         repetitions=tuple(merge.repetitions),
         newest=known[0].id if known else "",
+        requests=requests,
     )
 
 

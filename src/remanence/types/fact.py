@@ -82,6 +82,7 @@ class FactChanges:
     its successor, and is put between that and the facts it had replaced. `repetitions` repeat known
     or new facts. `newest` is the id of the newest current fact that they were compared with, "" if
     there was none; a store writes nothing if the owner has another by then. None skips this check.
+    `requests` is the number of requests to forget, which may have ended no fact.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -89,6 +90,13 @@ class FactChanges:
     ended: tuple[Fact, ...] = ()
     repetitions: tuple[Repetition, ...] = ()
     newest: str | None = None
+    requests: int = 0
+
+    @property
+    def forgotten(self) -> tuple[str, ...]:
+        """The ids of the facts that requests to forget ended, which may be new ones."""
+        facts = (*self.facts, *self.ended)
+        return tuple(fact.id for fact in facts if fact.valid_to and not fact.superseded_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from remanence.stores.sql.connection import Connection
 from remanence.types import (
     ConversationRef,
     Erasure,
+    EventValue,
     Fact,
     FactChanges,
     FactsPin,
@@ -207,7 +208,13 @@ def commit(
         f"notes up to {facts_seq} gave {len(changes.facts)} facts, "
         f"which replaced {len(changes.replaced)}"
     )
-    data = {"facts": len(changes.facts), "replaced": len(changes.replaced), "facts_seq": facts_seq}
+    data: dict[str, EventValue] = {
+        "facts": len(changes.facts),
+        "replaced": len(changes.replaced),
+        "facts_seq": facts_seq,
+    }
+    if changes.requests:
+        data |= {"requests": changes.requests, "ended": " ".join(changes.forgotten)}
     states.write(connection, after, "facts", at, detail, data)
     return after
 

@@ -1,6 +1,7 @@
 """Events: one for each committed change, in order, without texts or forgotten names."""
 
 import asyncio
+from dataclasses import replace
 
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
@@ -23,6 +24,7 @@ from remanence.types import (
     BudgetState,
     ConversationRef,
     Event,
+    FactChanges,
     Owner,
 )
 
@@ -155,6 +157,21 @@ class EventContract(Handles):
             ("facts", None, "ana", {"facts": 1, "replaced": 0}),
             ("forgotten", None, "ana", {"facts": 1}),
         ]
+
+    async def test_an_event_names_the_facts_that_requests_to_forget_ended(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 4)
+        await store.save_facts(new(told := fact("f1", "keeps bees")))
+        taken_back = replace(fact("f2", "lives in Oslo"), valid_to=at(9))
+        ended = (replace(told, valid_to=at(9)),)
+        changes = FactChanges(facts=(taken_back,), ended=ended, newest="f1", requests=2)
+        state = expect_state(await store.commit_facts(state, changes, facts_seq=2, at=at(80)))
+        await store.commit_facts(state, FactChanges(requests=1), facts_seq=4, at=at(81))
+
+        named = [(e.data.get("requests"), e.data.get("ended")) for e in await kept(store)]
+
+        assert named == [(None, None), (2, "f2 f1"), (1, "")]
 
     async def test_a_deleted_conversation_leaves_one_event(self, store: Store) -> None:
         await active(store, [(1, 2)])
