@@ -265,6 +265,24 @@ def test_a_file_that_is_not_a_database_of_remanence_is_not_copied(
     assert names(tmp_path) == ["memory.db"]
 
 
+def test_what_a_query_would_forget_is_shown_whole(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    message = "I live in Lisbon, " + "very near the river, " * 20 + "at the end of the street."
+    fact = "Lives in Lisbon" + " with a dog" * 20 + " and a cat."
+    with blocking.Memory.open(url) as memory:
+        memory.conversation("first", user="ana").append(Message.user(message, id="m1"))
+        memory.conversation("second", user="ana").append(Message.user("Hello.", id="m1"))
+        memory.facts.save(fact, user="ana")
+
+    assert main(["forget", "second", "--query", "Lisbon", "--everywhere", "--db", url]) == 0
+
+    shown = capsysbinary.readouterr().out.decode()
+    assert f"message m1 (first, 1): user: {message}\n" in shown
+    assert f": {fact}\n" in shown
+
+
 def test_forget_export_and_backup_work_in_the_shell(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

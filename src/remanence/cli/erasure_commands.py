@@ -1,7 +1,7 @@
 """`remanence delete` and `remanence forget`: erasing a conversation, messages, facts or a user."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.conversation import Conversation
 from remanence.settings import Settings
 from remanence.types import Receipt
-
-SHOWN: Final = 100
-"""Maximum characters shown of a message or fact found by a query."""
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -69,7 +66,7 @@ async def forget(
     if asks and not await _confirm("Forget", what, settings, conversation, tenant):
         output.warn("nothing was forgotten: answer 'yes', or pass --yes")
         return FAILED
-    summaries: dict[str, str] = {}
+    texts: dict[tuple[str, str], str] = {}
     if user is not None:
         async with open_existing(settings, access="write") as memory:
             receipt = await memory.forget_user(user, tenant=tenant)
@@ -78,7 +75,7 @@ async def forget(
         async with open_conversation(settings, name, tenant=tenant, access="write") as chat:
             receipt = await chat.forget(*messages, facts=facts, query=query, everywhere=everywhere)
             if not receipt.erased:
-                summaries = await _summaries(chat, receipt)
+                texts = await _read_texts(chat, receipt)
     if as_json:
         output.write_json(receipt)
         return 0
@@ -87,7 +84,7 @@ async def forget(
     elif receipt.erased and not verbose:
         _print_counts(receipt)
     else:
-        _print_places(receipt, summaries)
+        _print_places(receipt, texts)
     for file in receipt.still_in:
         output.warn(f"{file} was left alone: edit or delete it")
     return 0
@@ -116,12 +113,17 @@ async def _confirm(
     return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
 
 
-async def _summaries(chat: Conversation, found: Receipt) -> dict[str, str]:
-    """Return the summary of each fact that a query found, by id."""
-    if (owner := await chat.owner()) is None:
-        return {}
-    known = await chat.facts.list(user=owner.user, tenant=owner.tenant, history=True)
-    return {fact.id: fact.summary for fact in known if fact.id in found.facts}
+async def _read_texts(chat: Conversation, found: Receipt) -> dict[tuple[str, str], str]:
+    """Return the whole texts of what a query found, by conversation and id, facts by "" and id."""
+    texts: dict[tuple[str, str], str] = {}
+    for place in found.messages:
+        of_place = chat.sibling(place.conversation)
+        for message in await of_place.messages(after=place.seq - 1, limit=1):
+            texts[place.conversation, place.id] = message.full_text
+    if (owner := await chat.owner()) is not None:
+        known = await chat.facts.list(user=owner.user, tenant=owner.tenant, history=True)
+        texts |= {("", fact.id): fact.summary for fact in known}
+    return texts
 
 
 def _print_counts(receipt: Receipt) -> None:
@@ -138,7 +140,7 @@ def _print_counts(receipt: Receipt) -> None:
     _print_remade(receipt)
 
 
-def _print_places(receipt: Receipt, summaries: Mapping[str, str]) -> None:
+def _print_places(receipt: Receipt, texts: Mapping[tuple[str, str], str]) -> None:
     if receipt.erased:
         output.line("forgotten:")
     else:
@@ -147,18 +149,19 @@ def _print_places(receipt: Receipt, summaries: Mapping[str, str]) -> None:
         output.line(f"conversation {conversation}")
     for message in receipt.messages:
         place = f"{message.id} ({message.conversation}, {message.seq})"
-        output.line(f"message {place}{_shown(message.text)}")
+        text = texts.get((message.conversation, message.id), "")
+        output.line(f"message {place}{_shown(text)}")
     for notes in receipt.segments:
         output.line(f"notes {notes}")
     _print_remade(receipt)
     for fact in receipt.facts:
-        output.line(f"fact {fact}{_shown(summaries.get(fact, ''))}")
+        output.line(f"fact {fact}{_shown(texts.get(('', fact), ''))}")
     for file in receipt.files:
         output.line(f"changed {file}")
 
 
 def _shown(text: str) -> str:
-    return f": {output.shorten(text, SHOWN)}" if text else ""
+    return f": {' '.join(text.split())}" if text else ""
 
 
 def _print_remade(receipt: Receipt) -> None:
