@@ -236,7 +236,7 @@ class ContextReader:
 
         Facts of other conversations are chosen again when the first reflection has changed, facts of
         this one when any reflection has, and both when the prompt cache is cold or the store has
-        removed the pin, as after an erasure or a correction.
+        removed the pin, as after an erasure, a correction or a request to forget.
         """
         pin, lifetime = snapshot.facts, self.runtime.policy.cache_lifetime_seconds
         if pin is not None and is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):

@@ -215,6 +215,8 @@ def commit(
     }
     if changes.requests:
         data |= {"requests": changes.requests, "ended": " ".join(changes.forgotten)}
+        if state.owner:  # no context must go on showing what its user has just taken back
+            _unpin(connection, _key(connection, state.owner))
     states.write(connection, after, "facts", at, detail, data)
     return after
 

@@ -331,6 +331,20 @@ class FactContract(Handles):
         snapshots = [await store.snapshot(ref, tail_tokens=9) for ref in (REF, theirs_ref)]
         assert [s.facts if s else None for s in snapshots] == [None, pin]
 
+    async def test_a_request_to_forget_unpins_what_its_user_took_back(self, store: Store) -> None:
+        other = ConversationRef("default", "other")
+        state, shown_in = await tape(store, 2), await tape(store, 1, other)
+        await store.save_facts(new(told := fact("f1", "keeps bees")))
+        await store.pin_facts(shown_in, ANA, FactsPin(marker="m", text="keeps bees", at=at(1)))
+        ended = (replace(told, valid_to=at(9)),)
+        changes = FactChanges(ended=ended, newest="f1", requests=1)
+
+        assert await store.commit_facts(state, changes, facts_seq=2, at=at(80))
+
+        snapshot = await store.snapshot(other, tail_tokens=9)
+        assert snapshot is not None
+        assert snapshot.facts is None
+
     async def test_replacing_a_fact_unpins_it_and_a_new_one_does_not(self, store: Store) -> None:
         state = await tape(store, 1)
         pin = FactsPin(marker="m", text="lives in Rome", at=at(1))
