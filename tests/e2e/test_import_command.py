@@ -263,6 +263,26 @@ def test_the_time_of_a_message_is_read_in_each_common_form(
         assert message["created_at"] == "2025-05-01T08:00:00+00:00"
 
 
+def test_a_message_without_a_time_has_that_of_the_one_before_or_else_after(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    may, june = "2025-05-01T08:00:00+02:00", "2025-06-01T08:00:00+00:00"
+    file = write(
+        tmp_path / "history.jsonl",
+        said("a", "At first."),
+        said("b", "Dated.", created_at=june),
+        said("a", "Dated.", created_at=may),
+        said("b", "Undated."),
+        said("a", "Undated."),
+        {"conversation": "b", "date": may, "messages": [said(None, "In an older session.")]},
+    )
+
+    assert cli("import", file, "--db", url).returncode == 0
+
+    assert [message["created_at"] for message in imported(cli, url, "a")] == [may] * 3
+    assert [message["created_at"] for message in imported(cli, url, "b")] == [june] * 3
+
+
 def test_messages_that_name_no_user_are_of_the_one_that_is_given(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -5,13 +5,14 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
-from remanence.cli.transcripts import read_message
+from remanence.cli.transcripts import TIME_KEYS, read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import ConversationRef, Message, check_message
 from remanence.wire.json_value import quote
@@ -45,7 +46,8 @@ class HistoryReader:
     """Reads JSON Lines of messages; keys of a message override those of the objects around it.
 
     `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
-    message ids. Content of an export that a message cannot have is counted in `left_out`.
+    message ids. Content of an export that a message cannot have is counted in `left_out`. A message
+    without a time has that of the one before in its conversation, or else of the next one in its chunk.
     """
 
     name: str
@@ -55,6 +57,7 @@ class HistoryReader:
     user: str | None
     max_message_bytes: int
     left_out: LeftOut = field(default_factory=Counter)
+    _times: dict[ConversationRef, datetime] = field(default_factory=dict, init=False)
 
     def chunks(self, lines: Iterable[bytes]) -> Iterator[Sequence[HistoryMessage]]:
         """Yield the messages in order, in chunks of bounded size.
@@ -77,14 +80,14 @@ class HistoryReader:
                     raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
                 characters += len(read.message.full_text)
                 if len(chunk) >= _CHUNK_MESSAGES or characters >= _CHUNK_CHARACTERS:
-                    yield chunk
+                    yield _date_openings(chunk)
                     chunk, characters = [], 0
         except MalformedTranscript:
             if chunk:
-                yield chunk
+                yield _date_openings(chunk)
             raise
         if chunk:
-            yield chunk
+            yield _date_openings(chunk)
 
     def _read(self, record: Record) -> HistoryMessage:
         own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
@@ -100,7 +103,30 @@ class HistoryReader:
         ref = ConversationRef(tenant, conversation)
         user = _text(record, "user") or self.user
         is_exported = any(isinstance(outer, ExportedConversation) for outer in record.outer)
-        return HistoryMessage(record.place, ref, user, message, is_exported)
+        return HistoryMessage(
+            record.place, ref, user, self._date(message, ref, record), is_exported
+        )
+
+    def _date(self, message: Message, ref: ConversationRef, record: Record) -> Message:
+        """Return a message without a time of its own as late as the one before, if that has one."""
+        if all(record.value.get(key) is None for key in TIME_KEYS):
+            times = filter(None, (message.created_at, self._times.get(ref)))
+            message = message.replace(created_at=max(times, default=None))
+        if message.created_at is not None:
+            self._times[ref] = message.created_at
+        return message
+
+
+def _date_openings(chunk: list[HistoryMessage]) -> Sequence[HistoryMessage]:
+    """Date the messages before the first dated one of their conversation like that one."""
+    times: dict[ConversationRef, datetime] = {}
+    for index, item in reversed(list(enumerate(chunk))):
+        if item.message.created_at is not None:
+            times[item.ref] = item.message.created_at
+        elif item.ref in times:
+            dated = item.message.replace(created_at=times[item.ref])
+            chunk[index] = item._replace(message=dated)
+    return chunk
 
 
 def _text(record: Record, key: str) -> str | None:
