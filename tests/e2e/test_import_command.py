@@ -283,6 +283,15 @@ def test_a_message_without_a_time_has_that_of_the_one_before_or_else_after(
     assert [message["created_at"] for message in imported(cli, url, "b")] == [june] * 3
 
 
+def test_an_import_without_times_leaves_facts_at_once(cli: Cli, tmp_path: Path, url: str) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "I am allergic to peanuts."))
+
+    assert cli("import", file, "--db", url, "--user", "ana").returncode == 0
+
+    (fact,) = json.loads(cli("facts", "ana", "--db", url, "--json").stdout)["facts"]
+    assert "peanuts" in fact["summary"]
+
+
 def test_messages_that_name_no_user_are_of_the_one_that_is_given(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Annotated, BinaryIO, Final
 
@@ -37,6 +37,7 @@ REPORT_SECONDS: Final = 1.0
 PAGE: Final = 500
 MANY_MESSAGES: Final = 500
 """From so many on, processes that make notes without a model save more time than they take to start."""
+MAX_IDLE_SECONDS: Final = 3_600.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,9 +170,14 @@ async def _append_to(
     users = {item.user for item in items} - {None}
     (tenant, conversation_id), place = items[0].ref, items[0].place
     chat = memory.conversation(conversation_id, user=next(iter(users), None), tenant=tenant)
+    # Dated now, they would not have been idle for long enough to have their facts extracted now.
+    idle = min(memory.policy.facts_idle_seconds, MAX_IDLE_SECONDS)
+    at = memory.clock.now() - timedelta(seconds=idle)
     try:
         if len(users) < 2:
-            new = await _append_new(chat, [item.message for item in items])
+            messages = [item.message for item in items]
+            dated = [m if m.created_at else m.replace(created_at=at) for m in messages]
+            new = await _append_new(chat, dated)
             imported.new, imported.messages = imported.new + new, imported.messages + len(items)
             return
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
