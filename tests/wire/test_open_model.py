@@ -10,6 +10,7 @@ from tests.wire.scripts import Script, failed
 from remanence.errors import InvalidArgument, ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions, open_model
+from remanence.providers.spec import parse_spec
 from remanence.testing import FixedClock
 from remanence.tokens import count_tokens
 
@@ -131,6 +132,8 @@ async def test_functions_and_models_may_stand_in_one_chain(ask: ModelRequest) ->
         "openai:gpt-5-mini, gpt-4o",
         "openai:gpt-5-mini,",
         "openai:m@http://host/v1, gpt-4o",
+        "http://127.0.0.1:8000/v1",
+        "openai:http://user:secret@127.0.0.1:8000/v1",
     ],
 )
 def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
@@ -138,6 +141,33 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
         open_model(text)
 
     assert caught.value.reason == "unknown_model"
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("openai:m@127.0.0.1:8000/v1", "write openai:m@http://127.0.0.1:8000/v1"),
+        ("openai:m@localhost", "write openai:m@http://localhost/v1"),
+        ("openai:m@gpu:8000", "write openai:m@http://gpu:8000/v1"),
+        ("ollama:llama3.2@user:secret@[::1]:11434", "write ollama:llama3.2@http://[::1]:11434/v1"),
+        ("openai:m@models.example.com/api", "write openai:m@http://models.example.com/api"),
+    ],
+)
+def test_an_address_without_a_scheme_is_refused_with_the_name_to_write(
+    text: str, remedy: str
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        open_model(text)
+
+    assert caught.value.reason == "unknown_model"
+    assert str(caught.value).endswith(remedy)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", ["model@latest", "model@v1.2", "@cf/meta/llama-3", "m@20240101"])
+def test_a_name_with_an_at_sign_is_a_name(model: str) -> None:
+    assert parse_spec(f"openai:{model}").model == model
 
 
 def test_a_misspelt_provider_is_refused_with_the_known_one() -> None:

@@ -36,6 +36,13 @@ _OTHER_NAMES = {"gemini": "google"}
 _BETWEEN_NAMES = re.compile(r"\s*,\s*(?=[\w-]+:(?!//))")
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
+_BARE_ADDRESS = re.compile(
+    r"([^@]+)@(?:.*@)?"
+    r"((?:localhost|[\w.-]+\.[a-z]{2,}|\d+(?:\.\d+){3}|\[[\da-f:]+\]|[\w.-]+(?=:\d))(?::\d+)?)(/.*)?",
+    re.IGNORECASE,
+)
+"""A model's name, and a host and path without a scheme; any user and password between them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
@@ -97,7 +104,7 @@ def parse_spec(text: str) -> ModelSpec:
     """Read `provider:model` or `provider:model@base-url`.
 
     Raises:
-        ModelError: `unknown_model`: the text has neither form.
+        ModelError: `unknown_model`: the text has neither form, or its URL has no scheme.
     """
     # A model name may contain an `@` itself, as in `model@latest`.
     name, *urls = re.split(r"@(?=https?://)", text.strip(), maxsplit=1)
@@ -106,6 +113,14 @@ def parse_spec(text: str) -> ModelSpec:
     is_list = "," in name or " " in base_url  # names, one of which lacks its provider
     if not provider or not model or is_list or (urls and not is_http_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
+    if "://" in name:  # it may have a password
+        raise ModelError("unknown_model", f"a URL is not a model's name: write {_FORMS}")
+    if not urls and (bare := _BARE_ADDRESS.fullmatch(name)):
+        model, host, path = bare.groups()
+        raise ModelError(
+            "unknown_model",
+            f"{host!r} of model {model!r} has no scheme: write {model}@http://{host}{path or '/v1'}",
+        )
     provider = provider.lower()
     return ModelSpec(
         provider=_OTHER_NAMES.get(provider, provider), model=model, base_url=base_url or None
