@@ -79,9 +79,10 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """The API's path, its key header and variable, and the format of its errors by type and message."""
+    """The API's path, the argument for its upstream, its key, and its errors by type and message."""
 
     path: str
+    argument: str
     variable: str
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
@@ -89,6 +90,7 @@ class Dialect(NamedTuple):
 
 OPENAI_DIALECT: Final = Dialect(
     path="/openai/v1",
+    argument="openai_url",
     variable="OPENAI_API_KEY",
     credential=lambda key: ("authorization", f"Bearer {key}"),
     error=lambda kind, message: {
@@ -97,6 +99,7 @@ OPENAI_DIALECT: Final = Dialect(
 )
 ANTHROPIC_DIALECT: Final = Dialect(
     path="/anthropic/v1",
+    argument="anthropic_url",
     variable="ANTHROPIC_API_KEY",
     credential=lambda key: ("x-api-key", key),
     error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
@@ -180,7 +183,7 @@ class Forwarder:
         except ClientDisconnect:
             return Response(status_code=_LEFT)
         except httpx2.HTTPError as error:
-            message = self._failure("did not answer", error)
+            message = f"{self._failure('did not answer', error)}; {self._origin()}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
@@ -247,6 +250,12 @@ class Forwarder:
         kind = type(error).__name__
         _log.warning("%s %s: %s: %s", self._url, what, kind, error)
         return f"the upstream of {self._dialect.path} {what}: {kind}"
+
+    def _origin(self) -> str:
+        """Return the upstream's address without user and query, and the options that set it."""
+        url = httpx2.URL(self._url).copy_with(userinfo=b"", query=None, fragment=None)
+        name = self._dialect.argument
+        return f"it is {url}, as set by --{name.replace('_', '-')} or create_app({name}=…)"
 
 
 class _Upload:
