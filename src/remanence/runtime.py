@@ -57,7 +57,7 @@ from remanence.recall.embedders import EmbedderSource, open_embedder
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
 from remanence.recent import Recent
-from remanence.settings import Settings
+from remanence.settings import Settings, own_prices
 from remanence.stores import mask_password
 from remanence.tokens import counter_for
 from remanence.types import Budget, ConversationRef, Owner, Receipt
@@ -157,7 +157,7 @@ class Runtime:
         self.counter = counter_for(counter_name)
         self.count_text: CountTokens = functools.lru_cache(maxsize=256)(self.counter.text)
         self.connections = Connections()
-        self.ledger = Ledger(store)
+        self.ledger = Ledger(store, own_prices(settings.prices))
         self.calibrator = Calibrator()
         self.budgets = Budgets(limits, ledger=self.ledger, events=store, clock=clock)
         self.pruner = Pruner(store=store, clock=clock, rules=retention_rules(settings, limits))

@@ -115,6 +115,22 @@ async def test_a_budget_in_dollars_alone_that_misses_unpriced_calls_is_a_problem
     assert blind.level == "warning"
     assert "the user budget of 0.01 USD does not count calls of scripted-model" in blind.what
     assert "hard_tokens" in blind.remedy
+    assert "'prices'" in blind.remedy
+
+
+async def test_the_price_of_a_model_of_ones_own_counts_for_a_budget_in_dollars() -> None:
+    settings = Settings(url=IN_MEMORY, prices=("scripted-model 1000 2_000.0",))
+    budget = Budget(scope="user", hard_usd=0.01)
+    async with Memory.open(
+        settings=settings, policy=POLICY, model=model_of(), budgets=[budget]
+    ) as memory:
+        await turn(memory.conversation("trip", user="ana"), 1)
+        (total,) = await memory.usage()
+        problems = await memory.check()
+
+    dollars = (total.input_tokens * 1_000 + total.output_tokens * 2_000) / 1e6
+    assert total.cost_usd == pytest.approx(dollars)
+    assert not [problem for problem in problems if "price is unknown" in problem.what]
 
 
 async def test_a_users_budget_is_shared_by_their_conversations_and_no_others() -> None:

@@ -190,6 +190,8 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
             "budgets = 5",
             "budgets=5 (file remanence.toml) is impossible: use a list, each of Budget",
         ),
+        ('prices = ["m 1"]', "prices='m 1' is impossible: write 'openai:my-model 0.2 0.8'"),
+        ('prices = ["m 1 nan"]', "dollars per million tokens"),
         ("[policy]\nreflect_tokens = [{a = 1}]", "use a list, each of a whole number"),
     ],
 )

@@ -98,5 +98,6 @@ def _print(totals: Sequence[UsageTotal]) -> None:
     output.line()
     known = sum(total.cost_usd or 0.0 for total in totals)
     unpriced = sum(total.unpriced_calls for total in totals)
-    unknown = f"; the price of {unpriced:,} calls is unknown" if unpriced else ""
+    remedy = "the setting 'prices' gives later ones a price"
+    unknown = f"; the price of {unpriced:,} calls is unknown ({remedy})" if unpriced else ""
     output.line(f"{known:.4f} USD in all{unknown}")

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, get_args
 
@@ -31,11 +32,14 @@ class Ledger:
     """Queues calls, and writes them in the background, in order.
 
     Calls that the store refuses are logged, counted as lost, and missing from totals; those queued
-    with them are written.
+    with them are written. *prices* are dollars per million tokens of input and output, by model.
     """
 
-    def __init__(self, store: UsageLog) -> None:
+    def __init__(
+        self, store: UsageLog, prices: Mapping[str, tuple[float, float]] | None = None
+    ) -> None:
         self._store = store
+        self._prices = prices or {}
         self._queue: asyncio.Queue[Usage] = asyncio.Queue()
         self._closed = False
         self._running: asyncio.Task[None] | None = None
@@ -49,6 +53,9 @@ class Ledger:
         if self._closed:
             telemetry.usage_lost(1, "the memory is closed")
             return
+        if price := self._prices.get(usage.model):
+            dollars = usage.input_tokens * price[0] + usage.output_tokens * price[1]
+            usage = replace(usage, cost_usd=dollars / 1e6)
         telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
         self._queue.put_nowait(usage)
 

@@ -144,7 +144,7 @@ def diagnose_blind_budget(budget: Budget, models: Sequence[str]) -> Problem:
         level="warning",
         what=f"the {budget.scope} budget of {budget.hard_usd:g} USD does not count calls of "
         f"{', '.join(models)}, whose price is unknown",
-        remedy="set hard_tokens, which counts them",
+        remedy="set hard_tokens, which counts them, or their prices with the setting 'prices'",
     )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from remanence.errors import InvalidPolicy
+from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.policy.policy import Policy
 from remanence.policy.presets import PolicyValue, Preset
 from remanence.types import Budget
 from remanence.validation import (
+    MAX_NUMBER,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -81,6 +82,8 @@ class Settings:
             the database; calls beyond it wait, but turns never do. Follow-up calls of a step, such
             as a repair, count but do not wait; embedders are not limited.
         input_tokens_per_minute: the same for input tokens, by our count.
+        prices: prices of models of your own, each as `openai:my-model 0.2 0.8`: US dollars per million
+            tokens of input and output. They replace the price list in the ledger and in budgets.
         budgets: spending limits of observers, reflectors and extractors; see `Budget`.
         over_budget: beyond a hard budget, notes are `extractive`, or messages stay `raw`.
     """
@@ -117,6 +120,7 @@ class Settings:
     branches_keep_days: PositiveInt | None = None
     calls_per_minute: PositiveInt | None = None
     input_tokens_per_minute: PositiveInt | None = None
+    prices: tuple[str, ...] = ()
     budgets: tuple[Budget, ...] = ()
     over_budget: Literal["extractive", "raw"] = "extractive"
 
@@ -133,6 +137,7 @@ class Settings:
                 raise InvalidPolicy(f"policy.{name} is unknown: {nearest_hint(name, known)}")
         for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
             check_variable(name, getattr(self, name))
+        own_prices(self.prices)
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -142,6 +147,27 @@ def policy_of(settings: Settings) -> Policy:
         InvalidPolicy: a value is impossible, or contradicts the others.
     """
     return Policy.from_preset(settings.preset, settings.policy)
+
+
+def own_prices(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the prices of `Settings.prices` by model: dollars per million tokens of input and output.
+
+    Raises:
+        InvalidSetting: a price is not written as `model input output`.
+    """
+    prices = {}
+    for text in texts:
+        try:
+            model, *dollars = text.split()
+            input_usd, output_usd = map(float, dollars)
+        except ValueError:
+            model, input_usd, output_usd = "", -1.0, -1.0
+        if not (0 <= input_usd <= MAX_NUMBER and 0 <= output_usd <= MAX_NUMBER):
+            raise InvalidSetting(
+                "prices", text, "write 'openai:my-model 0.2 0.8', dollars per million tokens"
+            )
+        prices[model] = (input_usd, output_usd)
+    return prices
 
 
 def _last_part(name: str) -> str:
