@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,31 @@ def test_the_end_of_input_ends_the_line_of_the_prompt() -> None:
     os.close(terminal)
 
     assert shown.endswith(b"\r\n")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_chat_without_a_user_says_that_other_conversations_will_not_know_of_it(
+    tmp_path: Path, *, named: bool
+) -> None:
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "remanence", "chat", "--model", "ollama:llama3.2"]
+    options = ["--user", "ana"] if named else []
+    with subprocess.Popen(
+        [*command, "--db", "sqlite:///memory.db", *options],
+        cwd=tmp_path,
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        start_new_session=True,
+    ):
+        os.close(end)
+        shown = b""
+        while b"> " not in shown:
+            shown += os.read(terminal, 4_096)
+        os.write(terminal, b"\x04")
+        with contextlib.suppress(OSError):  # the process has ended
+            while os.read(terminal, 4_096):
+                pass
+    os.close(terminal)
+
+    assert ("--user NAME" in " ".join(shown.decode().split())) is not named

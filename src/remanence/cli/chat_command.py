@@ -41,7 +41,10 @@ def run(
     conversation: Annotated[
         str, typer.Option(metavar="ID", help="The conversation to continue.")
     ] = "chat",
-    user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Whose conversation it is; facts are kept only of a named user."),
+    ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",
     tools: AgentTools = True,
 ) -> int:
@@ -68,13 +71,19 @@ def run(
     portal = Portal()
     chat = portal.open(opening)
     try:
+        if user is None and _is_interactive():
+            warn("Other conversations will not know of this one: --user NAME keeps facts for them.")
         return _talk(portal, chat)
     finally:
         portal.close()
 
 
+def _is_interactive() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _talk(portal: Portal, chat: Chat) -> int:
-    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    interactive = _is_interactive()
     notes = console(stderr=True)
     for line in _lines(interactive=interactive):
         text = line.strip()
