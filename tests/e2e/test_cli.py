@@ -599,6 +599,7 @@ def test_no_command_prints_a_character_that_drives_a_terminal(cli: Cli, tmp_path
         ("messages", "trip"),
         ("recall", "trip", "gate"),
         ("recall", "trip", "gate", "--json"),
+        ("search", "--user", "ana", "gate"),
         ("facts", "ana"),
         ("facts", "ana", "--json"),
         ("export", "--user", "ana"),
@@ -890,6 +891,21 @@ def test_an_output_without_space_is_named(
 
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1] == f"remanence: {place}: No space left on device"
+
+
+def test_search_finds_words_in_all_conversations_of_a_user(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with BlockingMemory.open(url) as memory:
+        for name, user in (("trip", "ana"), ("party", "ana"), ("other", "bo")):
+            memory.conversation(name, user=user).append(Message.user(f"Tulips for {name}."))
+
+    found = parsed(cli("search", "--user", "ana", "tulips", "--db", url, "--json"))["hits"]
+    shown = cli("search", "--user", "ana", "tulips", "--db", url).stdout
+    nothing = cli("search", "--user", "ana", "aardvark", "--db", url)
+
+    assert {hit["conversation"] for hit in found} == {"trip", "party"}
+    assert "party" in shown
+    assert (nothing.returncode, nothing.stdout) == (0, "nothing of user 'ana' matches 'aardvark'\n")
 
 
 def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "flush": "Do the due background work of a conversation now.",
     "messages": "Print the messages of a conversation as JSON Lines, for replay.",
     "recall": "Search the notes and messages of a conversation, and its user's facts.",
+    "search": "Search all conversations of a user, and the user's facts.",
     "facts": "Show what is known about a user.",
     "delete": "Erase a conversation with its notes and facts.",
     "forget": "Erase messages and facts, or a user, with everything derived from them.",
@@ -48,7 +49,7 @@ _SHARED = {
     "database_commands": ("doctor", "backup", "copy", "migrate"),
     "erasure_commands": ("delete", "forget"),
     "keys_commands": ("keys create", "keys list", "keys revoke"),
-    "search_commands": ("recall", "facts"),
+    "search_commands": ("recall", "search", "facts"),
 }
 """Commands that are functions of a shared module; any other command is `run` of its own module."""
 

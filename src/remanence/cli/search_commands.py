@@ -1,5 +1,6 @@
-"""`remanence recall` and `remanence facts`: search."""
+"""`remanence recall`, `remanence search` and `remanence facts`."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -23,14 +24,37 @@ async def recall(
     """Search the notes and messages of a conversation, and its user's facts."""
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         hits = await chat.recall(query, limit=limit)
+    _print_hits(hits, f"nothing in {conversation} matches {query!r}", as_json=as_json)
+
+
+async def search(
+    *,
+    query: Annotated[str, typer.Argument(help="Words to look for.")],
+    user: Annotated[str, typer.Option(help="Whose conversations and facts.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most hits.")] = 5,
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="The user's tenant.")] = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Search all conversations of a user, and the user's facts."""
+    async with open_existing(load(url=db).settings) as memory:
+        hits = await memory.recall(query, user=user, tenant=tenant, limit=limit)
+    nothing = f"nothing of user {user!r} matches {query!r}"
+    _print_hits(hits, nothing, as_json=as_json, conversation=lambda hit: hit.conversation)
+
+
+def _print_hits(
+    hits: Sequence[Hit], nothing: str, *, as_json: bool, **first: Callable[[Hit], object]
+) -> None:
     if as_json:
         output.write_json({"hits": hits})
     elif not hits:
-        output.line(f"nothing in {conversation} matches {query!r}")
+        output.line(nothing)
     else:
         output.table(
             hits,
             {
+                **first,
                 "kind": lambda hit: hit.kind,
                 "messages": _place,
                 "at (UTC)": lambda hit: hit.at,
