@@ -30,6 +30,7 @@ from remanence.providers.shared_limit import SharedLimit, SharedLimitModel
 from remanence.providers.spec import can_continue
 from remanence.settings import Settings
 from remanence.types import Usage
+from remanence.types.usage import ANSWERED
 
 T = TypeVar("T")
 
@@ -159,7 +160,7 @@ class ObserverFactory:
 
     async def _record(self, request: ModelRequest, usage: Usage) -> None:
         self.record(usage)
-        answered = usage.outcome in ("ok", "cut_off")
+        answered = usage.outcome in ANSWERED
         if answered and request.live is None and not usage.estimated:
             # An observer's request is long, and counting it would block the event loop.
             texts = (request.stable, request.prompt)

@@ -1,6 +1,7 @@
 """`remanence chat` in a pipe, with a model on loopback."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY
-from tests.wire.servers import Fail, Held, ModelServer
+from tests.wire.servers import Fail, Held, ModelServer, Raw
 
 from remanence import Memory
 from remanence.chat import BROKEN_OFF
@@ -37,7 +38,12 @@ async def started(
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "remanence", *arguments),
         cwd=directory,
-        env={**os.environ, "OPENAI_API_KEY": key, "COLUMNS": "20"},  # wraps only in a terminal
+        env={
+            **os.environ,
+            "OPENAI_API_KEY": key,
+            "ANTHROPIC_API_KEY": key,
+            "COLUMNS": "20",
+        },  # wraps only in a terminal
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -132,6 +138,26 @@ async def test_an_interrupt_in_a_pipe_keeps_what_was_said(
 
     assert (process.returncode, err) == (130, b"")
     assert kept == ["Which gate?", f"{said}{more.decode()}\n{BROKEN_OFF}"]
+
+
+async def test_an_answer_that_was_paused_is_not_shown_as_cut_off(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    used = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "LH"}}
+    ended = {"stop_reason": "pause_turn"}
+    events: list[dict[str, object]] = [
+        {
+            "type": "message_start",
+            "message": {"type": "message", "content": [used], **ended, "usage": {}},
+        },
+        {"type": "message_delta", "delta": ended, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    server.script(Raw(tuple(f"{json.dumps(event)}\nevent: {event['type']}" for event in events)))
+    run = await typed(tmp_path, f"anthropic:claude-haiku-4-5@{server.url}", "Which gate?\n")
+
+    assert "paused by the provider before its end]" in run.stderr
+    assert "cut off" not in run.stderr
 
 
 async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:

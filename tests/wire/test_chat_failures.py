@@ -333,6 +333,7 @@ async def test_an_answer_that_anthropic_paused_is_continued_or_left(
 
     answer = anthropic_wire.server.received[-1].body["messages"][1]["content"]
     assert (first.complete, second.complete, second.text) == (False, True, "Gate B42.")
+    assert first.usage.outcome == "paused"
     assert [block["type"] for block in answer] == ["text" if text else "server_tool_use"]
 
 

@@ -39,6 +39,7 @@ from remanence.providers.retry import RetryingModel
 from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
+from remanence.types.usage import ANSWERED
 from remanence.wire.boundaries import is_settled
 from remanence.wire.message_rules import storable
 
@@ -347,7 +348,7 @@ class Chat:
 
     async def _note_call(self, request: ChatRequest, usage: Usage) -> None:
         estimated_tokens = request.context.stats.context_tokens + self._tools_tokens
-        answered = usage.outcome in ("ok", "cut_off")
+        answered = usage.outcome in ANSWERED
         await self.conversation.record_call(
             usage, estimated_tokens=estimated_tokens if answered else None
         )

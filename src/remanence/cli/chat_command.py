@@ -26,6 +26,11 @@ from remanence.providers.connections import Connections
 from remanence.tools import memory_tools
 from remanence.types import Usage
 
+_ENDINGS = {
+    "cut_off": ", cut off at the output limit",
+    "paused": ", paused by the provider before its end",
+}
+
 
 def run(
     *,
@@ -138,8 +143,8 @@ def _note(notes: Console, text: str) -> None:
 
 def _format_usage(usage: Usage) -> str:
     cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
-    cut = ", cut off at the output limit" if usage.outcome == "cut_off" else ""
+    ending = _ENDINGS.get(usage.outcome, "")
     return (
         f"[{usage.model}: input {usage.input_tokens:,} (cache: {usage.cache_read_tokens:,} read, "
-        f"{usage.cache_write_tokens:,} written), output {usage.output_tokens:,}{cost}{cut}]"
+        f"{usage.cache_write_tokens:,} written), output {usage.output_tokens:,}{cost}{ending}]"
     )

@@ -288,7 +288,7 @@ class UsageDocument(BaseModel):
 
 
 class ReplyDocument(BaseModel):
-    """The answer; `complete` is false if it was cut off at the output limit."""
+    """The answer; `complete` is false if it was cut off at the output limit, or paused by Anthropic."""
 
     conversation: str
     text: str

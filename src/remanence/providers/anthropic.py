@@ -32,7 +32,7 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
     None: "broken_off",
     "max_tokens": "cut_off",
     "model_context_window_exceeded": "cut_off",
-    "pause_turn": "cut_off",
+    "pause_turn": "paused",
     "refusal": "refused",
 }
 

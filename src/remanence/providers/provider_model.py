@@ -96,7 +96,7 @@ class ProviderModel:
             output = count_tokens(message)
             tokens = Tokens(input_tokens=request.estimate(), output_tokens=output)
         complete = response.ending == "complete"
-        usage = self._usage(call, "ok" if complete else "cut_off", tokens)
+        usage = self._usage(call, "ok" if complete else response.ending, tokens)
         usage = replace(usage, estimated=response.tokens is None)
         return ProviderAnswer(content=message.content, complete=complete, usage=usage)
 

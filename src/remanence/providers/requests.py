@@ -10,7 +10,7 @@ from remanence.types import Part, Tool, Usage
 from remanence.wire.json_value import JsonObject
 
 Form: TypeAlias = Literal["anthropic", "openai", "text"]
-Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unreadable"]
+Ending: TypeAlias = Literal["complete", "cut_off", "paused", "refused", "broken_off", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAnswer:
-    """A model's answer; `complete` is false if it was cut off at the output limit."""
+    """A model's answer; `complete` is false if it was cut off at the output limit, or paused."""
 
     content: tuple[Part, ...]
     complete: bool

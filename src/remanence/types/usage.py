@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remanence.types.state import ConversationRef
 
 Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat"]
+
+ANSWERED: Final = ("ok", "cut_off", "paused")
+"""The outcomes of calls that brought an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +18,7 @@ class Usage:
 
     `input_tokens` counts all input, including tokens read from or written to the prompt cache.
     `cost_usd` is None if no price is known, `duration_seconds` 0 if the call was not timed. `outcome`
-    is `ok` or an error code. `estimated` is True if the tokens are our own count, because the
+    is `ok`, `cut_off` or `paused` for an answer, or else an error code. `estimated` is True if the tokens are our own count, because the
     provider did not report them.
     """
 

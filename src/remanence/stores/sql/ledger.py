@@ -10,7 +10,8 @@ from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Owner, Usage, UsageTotal
 
 _SUMS: LiteralString = (
-    "SELECT purpose, model, count(*), count(*) FILTER (WHERE outcome NOT IN ('ok', 'cut_off')), "
+    "SELECT purpose, model, count(*), "
+    "count(*) FILTER (WHERE outcome NOT IN ('ok', 'cut_off', 'paused')), "
     "CAST(sum(input_tokens) AS BIGINT), CAST(sum(output_tokens) AS BIGINT), "
     "CAST(sum(cache_read_tokens) AS BIGINT), CAST(sum(cache_write_tokens) AS BIGINT), sum(cost_usd), "
     "count(*) FILTER (WHERE cost_usd IS NULL), sum(duration_seconds) FROM model_calls "
