@@ -183,7 +183,7 @@ class Forwarder:
         except ClientDisconnect:
             return Response(status_code=_LEFT)
         except httpx2.HTTPError as error:
-            message = f"{self._failure('did not answer', error)}; {self._origin()}"
+            message = f"{self._failure('did not answer', error)}; {_remedy(self._dialect)}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
@@ -251,11 +251,11 @@ class Forwarder:
         _log.warning("%s %s: %s: %s", self._url, what, kind, error)
         return f"the upstream of {self._dialect.path} {what}: {kind}"
 
-    def _origin(self) -> str:
-        """Return the upstream's address without user and query, and the options that set it."""
-        url = httpx2.URL(self._url).copy_with(userinfo=b"", query=None, fragment=None)
-        name = self._dialect.argument
-        return f"it is {url}, as set by --{name.replace('_', '-')} or create_app({name}=…)"
+
+def _remedy(dialect: Dialect) -> str:
+    """Return where the upstream is set; its address, which may be an internal one, is in the log."""
+    option = f"--{dialect.argument.replace('_', '-')}"
+    return f"check {option} or create_app({dialect.argument}=…), whose address is in the log"
 
 
 class _Upload:
