@@ -57,6 +57,21 @@ def test_messages_go_to_their_conversations_in_order(cli: Cli, tmp_path: Path, u
         assert contents(cli, url, name) == [f"{name}{number}" for number in range(1_500)]
 
 
+@pytest.mark.parametrize("messages", [1, 300])
+def test_no_message_is_left_for_the_first_search_to_index(
+    cli: Cli, tmp_path: Path, messages: int
+) -> None:
+    lines = [said(f"c{name}", f"m{number}") for name in range(40) for number in range(messages)]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    run = cli("import", file, "--db", f"sqlite:///{tmp_path / 'memory.db'}", "--no-observe")
+
+    assert run.returncode == 0, run.stderr
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        states = connection.execute("SELECT last_seq, indexed_seq FROM states").fetchall()
+    assert states == [(messages, messages)] * 40
+
+
 def test_one_message_is_one_message(cli: Cli, tmp_path: Path, url: str) -> None:
     run = cli("import", write(tmp_path / "history.jsonl", said("a", "yes")), "--db", url)
     shown = cli("inspect", "a", "--db", url)

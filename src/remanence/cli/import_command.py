@@ -5,7 +5,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -30,11 +30,15 @@ from remanence.errors import (
     WrongUser,
 )
 from remanence.memory import Memory
+from remanence.protocols import Store
 from remanence.settings import Settings, policy_of
+from remanence.stores import open_store
 from remanence.types import MemoryState, Message
 
 REPORT_SECONDS: Final = 1.0
 PAGE: Final = 500
+INDEXED_AT_ONCE: Final = 16
+"""Conversations indexed in one transaction, which must take less than the patience of a search."""
 MANY_MESSAGES: Final = 500
 """From so many on, processes that make notes without a model save more time than they take to start."""
 MAX_IDLE_SECONDS: Final = 3_600.0
@@ -128,9 +132,14 @@ async def _append_all(
         chunks = reader.chunks(_counting(lines, bar.advance))
         first = next(chunks, ())  # a malformed file must fail before a database is created
         await require_newest(settings.url)
-        async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
+        async with AsyncExitStack() as stack:
+            opening = Memory.open(settings=replace(settings, workers=0), all_users=True)
+            memory = await stack.enter_async_context(opening)
+            store = await open_store(settings.url, durability=settings.durability)
+            stack.push_async_callback(store.close)
             for chunk in chain([first], chunks):
                 await _append(memory, reader, chunk, imported)
+                await _index(store, chunk)
     imported.seconds = time.monotonic() - started
     imported.left_out = {kind: number for kind, number in reader.left_out.most_common() if number}
 
@@ -152,6 +161,16 @@ async def _append(
         async with asyncio.TaskGroup() as group:
             for items in groups.values():
                 group.create_task(_append_to(memory, reader, items, imported))
+
+
+async def _index(store: Store, chunk: Sequence[HistoryMessage]) -> None:
+    """Bring the text index up to date, as a search would, so that the first one need not."""
+    refs = list({item.ref for item in chunk})
+    for start in range(0, len(refs), INDEXED_AT_ONCE):
+        with _first_error():
+            async with asyncio.TaskGroup() as group:
+                for ref in refs[start : start + INDEXED_AT_ONCE]:
+                    group.create_task(store.search(ref, "", limit=0))
 
 
 @contextmanager
