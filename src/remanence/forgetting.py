@@ -258,11 +258,8 @@ async def _find_derived(runtime: Runtime, state: MemoryState, owner: Owner) -> E
     traces = Traces(store=store, state=state, forgotten=forgotten)
     if not await traces.in_facts(facts, {fact.id for fact in gone}):
         return nothing
-    async for other in conversations_of(runtime, owner):
-        if other != ref:
-            shared = await store.adopt_facts(other, gone)
-            gone = [fact for fact in shared if fact.conversation == ref.id]
-    derived = await traces.in_facts(facts, {fact.id for fact in gone})
+    gone_for_good = await store.unshared_facts(ref, gone)
+    derived = await traces.in_facts(facts, {fact.id for fact in gone_for_good})
     others = {f.id for f in facts if f.id in derived and f.conversation != ref.id}
     only_derived = others - await traces.said_again(others, said_again)
     return Erasure(tombstones=(), facts=tuple(sorted(others)), named=tuple(sorted(only_derived)))

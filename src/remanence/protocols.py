@@ -485,6 +485,9 @@ class FactStore(Protocol):
     async def adopt_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         """Return the facts with *ref* as the source of those whose messages it has, too, as a fork."""
 
+    async def unshared_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+        """Return the facts of *ref* whose messages no other conversation, such as a fork, has, too."""
+
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 
     async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:

@@ -121,6 +121,7 @@ class FaultyStore:
     search = _forward(Store.search)
     facts = _forward(Store.facts)
     adopt_facts = _forward(Store.adopt_facts)
+    unshared_facts = _forward(Store.unshared_facts)
     fact = _forward(Store.fact)
     search_facts = _forward(Store.search_facts)
     repetitions = _forward(Store.repetitions)

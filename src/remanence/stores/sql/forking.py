@@ -117,6 +117,20 @@ def adopt_facts(
     )
 
 
+def unshared_facts(
+    connection: Connection, ref: ConversationRef, facts: Sequence[Fact]
+) -> tuple[Fact, ...]:
+    source = states.by_ref(connection, ref)
+    if source is None:
+        return tuple(facts)
+    related = connection.execute(_RELATED, (source.key,)).fetchall()
+    return tuple(
+        fact
+        for fact in facts
+        if not any(_shares(connection, source.key, key, fact) for key, _ in related)
+    )
+
+
 def leave_facts(connection: Connection, ref: ConversationRef, clock: Clock) -> None:
     """Let facts of a conversation outlive it where a fork has their messages, too.
 

@@ -228,6 +228,7 @@ class SQLStore(ABC):
 
     facts = read_method(facts_sql.of_owner)
     adopt_facts = read_method(forking.adopt_facts)
+    unshared_facts = read_method(forking.unshared_facts)
     fact = read_method(facts_sql.get)
     search_facts = read_method(facts_sql.find)
     repetitions = read_method(facts_sql.repetitions)

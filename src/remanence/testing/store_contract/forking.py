@@ -203,6 +203,9 @@ class ForkContract(Handles):
             assert await store.adopt_facts(REF, adopted[:1]) == (shared,)
         for other in ("unrelated", "none"):
             assert await store.adopt_facts(ConversationRef(REF.tenant, other), facts) == facts
+        assert await store.unshared_facts(REF, facts) == (by_hand,)
+        await store.delete(OTHER)
+        assert await store.unshared_facts(REF, facts) == (later, by_hand)
 
     async def test_a_repetition_stays_with_a_fork_of_its_conversation(self, store: Store) -> None:
         state = await tape(store, 2)
