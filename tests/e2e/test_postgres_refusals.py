@@ -29,7 +29,7 @@ from tests.postgres import (
     url_of,
 )
 
-from remanence import Memory, Message, Settings
+from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.errors import InvalidMessage, StoreUnavailable
 from remanence.stores import open_store
 from remanence.stores.postgres import PostgresStore
@@ -326,6 +326,34 @@ async def test_a_memory_does_with_fewer_connections_than_it_asks_for(
             await chat.delete()
 
     assert appended == [1] * 20
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("limit", [3, 8])
+async def test_a_worker_gets_connections_beside_a_busy_memory_with_few(
+    migrated: str, guest: str, limit: int
+) -> None:
+    execute(
+        migrated,
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {guest}",
+        f"ALTER ROLE {guest} CONNECTION LIMIT {limit}",
+    )
+    url, settings = url_of(migrated, user=guest), Settings(engine="procrastinate")
+    policy = Policy(observe_tokens=200, tail_tokens=400, tail_keep_tokens=100, keep_last=2)
+
+    async def talk(chat: Conversation) -> None:
+        await chat.append(*(Message.user("My train leaves at 9. " * 20) for _ in range(20)))
+        while not (await chat.state()).observed_seq:  # noqa: ASYNC110 - other processes may do it
+            await asyncio.sleep(0.01)
+
+    async with Memory.open(url, policy=policy, settings=settings) as memory:
+        chats = [memory.conversation(f"few {limit} {number}") for number in range(8)]
+        async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
+            for chat in chats:
+                group.create_task(talk(chat))
+        for chat in chats:
+            await chat.delete()
 
 
 @pytest.mark.postgres

@@ -93,6 +93,7 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
     background, seconds = reconciler.leases.background, reconciler.leases.seconds
     connector = PsycopgConnector(
         conninfo=connection_string(url),
+        min_size=1,  # so many must be open before it takes a job
         max_size=CONNECTIONS,
         timeout=10,
         configure=_commit_at_once,

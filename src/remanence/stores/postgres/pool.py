@@ -17,12 +17,22 @@ _BUSY_SECONDS: Final = 30.0
 
 _POLL_SECONDS: Final = 0.25
 _MAX_CONNECTIONS: Final = 8
+_WORKERS_CONNECTIONS: Final = 5
+"""Connections that a worker has besides: four for its jobs, and one that listens for them."""
+
 _IDLE_SECONDS: Final = 5
 _LOCK_SECONDS: Final = 10
 
 _LIMIT_LOCKS: LiteralString = (
     "SELECT set_config(name, %s, false) FROM pg_settings "
     "WHERE name = 'lock_timeout' AND source = 'default'"  # neither the URL nor the role sets it
+)
+
+
+_ALLOWED: LiteralString = (
+    "SELECT least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), "
+    "current_setting('max_connections')::int) FROM pg_roles, pg_database "
+    "WHERE rolname = current_user AND datname = current_database()"
 )
 
 
@@ -55,20 +65,20 @@ class _Connection(psycopg.Connection):
 
 
 class Pool(ConnectionPool[psycopg.Connection]):
-    """Up to eight connections of this process.
+    """Up to eight connections of this process, fewer if they would leave none for its worker.
 
     Callers wait up to 30 s for a free connection, but only 3 s while the server is unreachable.
     Meanwhile the pool tries to reconnect every one or two seconds.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, max_size: int = _MAX_CONNECTIONS) -> None:
         self.outage: _Outage | None = None  # replaced whole, so that any thread may read it
         super().__init__(
             connection_string(url),
             connection_class=_Connection,
             kwargs={"pool": self},
             min_size=1,
-            max_size=_MAX_CONNECTIONS,
+            max_size=max_size,
             open=True,
             timeout=_BUSY_SECONDS,
             configure=_limit_transactions,
@@ -92,6 +102,13 @@ class Pool(ConnectionPool[psycopg.Connection]):
                     raise Unreachable(str(outage.error)) from outage.error
                 if time.monotonic() >= deadline:
                     raise PoolTimeout(f"no connection was free for {wait_seconds:g} s") from None
+
+
+def most_connections(connection: psycopg.Connection) -> int:
+    """Return how many connections a pool may have under the limits of server, role and database."""
+    row = connection.execute(_ALLOWED).fetchone()
+    allowed = _MAX_CONNECTIONS if row is None else row[0] - _WORKERS_CONNECTIONS
+    return max(1, min(allowed, _MAX_CONNECTIONS))
 
 
 def _limit_transactions(connection: psycopg.Connection) -> None:
