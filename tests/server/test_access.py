@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import HTTPConnection
 from starlette.routing import Mount
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.servers import Fail, ModelServer
 
 from remanence import Memory, Message
 from remanence.api_keys import NewKey
-from remanence.server.access import by_key
+from remanence.errors import StoreUnavailable
+from remanence.server.access import Caller, by_key
 from remanence.server.app import create_app
 from remanence.testing import FixedClock
 from remanence.types import Scope
@@ -103,6 +106,23 @@ async def test_a_key_may_do_what_its_scopes_say(
     assert f"the scope '{scope}'" in refused.json()["detail"]
     allowed = await call(client, method, path, granted)
     assert allowed.is_success or allowed.status_code == 422  # no user has a line break
+
+
+@pytest.mark.parametrize("path", ["/v1/conversations", "/openai/v1/models"])
+async def test_without_the_database_of_the_keys_a_request_is_to_be_tried_again(
+    memory: Memory, path: str
+) -> None:
+    async def fail(_: HTTPConnection) -> Caller:
+        raise StoreUnavailable("host.example: no answer", public="the database did not answer")
+
+    # It raises what a server would log as an error of the application.
+    transport = httpx2.ASGITransport(create_app(memory, auth=fail))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        response = await client.get(path)
+
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "2"
+    assert response.json()["detail"] == "the database did not answer"
 
 
 async def test_refusals_have_codes_by_which_a_client_tells_them_apart(

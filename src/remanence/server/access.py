@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
 from remanence.api_keys import KEY_PREFIX, APIKeys
+from remanence.errors import RemanenceError
 from remanence.recent import Recent
 from remanence.server.paths import path_of
-from remanence.server.problems import problem
+from remanence.server.problems import problem, response_to
 from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
 from remanence.wire.json_value import JsonObject
@@ -133,7 +134,11 @@ class Access:
         if self._failed_attempts is not None and (refusal := self._failed_attempts.refusal(scope)):
             await refusal(scope, receive, send)
             return
-        caller = await self._authenticate(HTTPConnection(scope))
+        try:
+            caller = await self._authenticate(HTTPConnection(scope))
+        except RemanenceError as error:  # such as an outage of the database with the keys
+            await response_to(error)(scope, receive, send)
+            return
         if self._failed_attempts is not None:
             self._failed_attempts.record(scope, caller)
         if caller is None:
