@@ -69,7 +69,8 @@ from remanence.types import (
     TapeVersion,
     Usage,
     UsageTotal,
-    check_message,
+    check_parts,
+    measure_message,
 )
 from remanence.wire.nameless_calls import OpenCalls, has_nameless
 
@@ -83,7 +84,7 @@ CANDIDATES: Final = 20
 """Number of recall hits offered as candidates for `forget`."""
 
 LONG_MESSAGE = 20_000
-"""Bytes from which tokens are counted in a thread, off the event loop."""
+"""Bytes from which parts are checked and tokens counted in a thread, off the event loop."""
 
 
 def require_conversation(value: object) -> None:
@@ -192,7 +193,11 @@ class Conversation:
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
-        sizes = [check_message(message, max_bytes=max_bytes) for message in messages]
+        sizes = [measure_message(message, max_bytes=max_bytes) for message in messages]
+        if sum(sizes) > LONG_MESSAGE:  # a part may have a million values
+            await asyncio.to_thread(check_parts, messages)
+        else:
+            check_parts(messages)
         with FOREGROUND:
             paired = await self._pair_results(self._in_timezone(messages))
             counted = await self._count_tokens(paired, sizes)

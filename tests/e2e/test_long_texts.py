@@ -8,9 +8,11 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from tests.server.conftest import Speaker, served
 
 import remanence
 from remanence import Memory, Message, Policy
+from remanence.server.app import create_app
 from remanence.types import ToolCallPart
 from remanence.types.receipt import chain
 from remanence.wire.boundaries import orphan
@@ -60,6 +62,31 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
 
     assert [gap.reason for gap in context.omitted] == ["excerpt"]
     assert max(lengths, default=0) < LONG
+
+
+@pytest.mark.parametrize("path", ["messages", "chat"])
+@pytest.mark.parametrize(
+    ("function", "file"), [("read_message", "messages.py"), ("loads", "json_value.py")]
+)
+async def test_messages_of_much_json_are_read_and_checked_beside_the_loop(
+    path: str, function: str, file: str
+) -> None:
+    part = {"type": "thing", **{f"key {number}": number for number in range(LONG // 10)}}
+    message = {"role": "user", "content": [part]}
+    body: dict[str, object] = (
+        {"messages": [message]} if path == "messages" else {"message": message}
+    )
+    async with (
+        Memory.open("sqlite:///:memory:") as memory,
+        served(create_app(memory, model=Speaker())) as client,
+    ):
+        with calls_here(function, file) as lengths:
+            response = await client.post(f"/v1/conversations/trip/{path}", **body)
+        (stored, *_) = (await client.get("/v1/conversations/trip/messages")).json()["messages"]
+
+    assert response.is_success
+    assert stored["rendered"][0]["content"] == [part]
+    assert max(lengths, default=0) == 0
 
 
 @pytest.mark.parametrize("activate", ["over_budget", "when_observed"])

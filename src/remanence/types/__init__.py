@@ -81,7 +81,11 @@ from remanence.types.usage import (
     UsageTotal as UsageTotal,
 )
 from remanence.wire.message import Message as Message, MessageKind as MessageKind
-from remanence.wire.message_rules import check_message as check_message
+from remanence.wire.message_rules import (
+    check_message as check_message,
+    check_parts as check_parts,
+    measure_message as measure_message,
+)
 from remanence.wire.parts import (
     ROLES as ROLES,
     Dialect as Dialect,

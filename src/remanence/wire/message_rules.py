@@ -1,7 +1,7 @@
 """Validation of messages, so that they can be observed, stored and sent to any provider."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from functools import cache
 from itertools import chain
@@ -50,6 +50,24 @@ def check_message(message: Message, *, max_bytes: int) -> int:
             offset or is out of range in UTC, the role does not allow a part, or no provider would
             accept a part.
     """
+    size = measure_message(message, max_bytes=max_bytes)
+    check_parts([message])
+    return size
+
+
+def check_parts(messages: Iterable[Message]) -> None:
+    """Check the parts of measured messages, as `check_message` does; parses those with JSON.
+
+    Raises:
+        InvalidMessage: no provider would accept a part.
+    """
+    for message in messages:
+        for part in message.content:
+            _check_content(part)
+
+
+def measure_message(message: Message, *, max_bytes: int) -> int:
+    """Check everything of a message but its parts, as `check_message` does, and return its size."""
     if not isinstance(message, Message):
         remedy = "use Message.user(...), Message.assistant(...) or Message.from_openai(...)"
         if isinstance(message, list | tuple):
@@ -77,8 +95,6 @@ def check_message(message: Message, *, max_bytes: int) -> int:
             f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
             f"{max_bytes:,}: store the content elsewhere and append a reference to it"
         )
-    for part in message.content:
-        _check_content(part)
     return size
 
 

@@ -1,5 +1,6 @@
 """Chat turns with a model that has the conversation's memory."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -35,7 +36,7 @@ async def chat_anew(
     request: Request, memory: OpenMemory, body: ChatBody, key: IdempotencyKey = None
 ) -> TurnResponse:
     """Begin a conversation with a turn; its new id is in the reply and in `X-Conversation-Id`."""
-    return _turn(request, new_conversation_id(memory, body.user, key), body, key)
+    return await _turn(request, new_conversation_id(memory, body.user, key), body, key)
 
 
 @router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_RESPONSES)
@@ -52,15 +53,17 @@ async def chat(
     repeated with the same `Idempotency-Key`, or the same message `id`, gets the answer on the tape.
     If the client disconnects, the tape keeps the answer so far, marked as broken off.
     """
-    return _turn(request, id, body, key)
+    return await _turn(request, id, body, key)
 
 
-def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | None) -> TurnResponse:
+async def _turn(
+    request: Request, conversation_id: str, body: ChatBody, key: str | None
+) -> TurnResponse:
     state = request.app.state
     chats: Chats = state.chats
     ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
+    message = await asyncio.to_thread(_message, body, key)
     talk = chats.get(ref, body, may_erase=may_erase(request))
-    message = _message(body, key)
     answer_id = key if message is None else None
     memory: Memory = state.memory
     return TurnResponse(

@@ -1,5 +1,6 @@
 """Conversations: their messages, contexts, notes and searches."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -89,15 +90,19 @@ async def append_messages(
     conversation: Named, body: NewMessages, key: IdempotencyKey = None
 ) -> MessagesDocument:
     """Append messages to the tape, all or none; they are durable when the response arrives."""
-    messages = [
-        read_message(data, body.format, id_=f"{key}:{index}" if key else None)
-        for index, data in enumerate(body.messages)
-    ]
+
+    def read() -> list[Message]:
+        return [
+            read_message(data, body.format, id_=f"{key}:{index}" if key else None)
+            for index, data in enumerate(body.messages)
+        ]
+
+    messages = await asyncio.to_thread(read)  # one may have a million values
     is_keyed = key is not None and not any("id" in data for data in body.messages)
     appended = await conversation.append(*messages, as_one=is_keyed)
     if is_keyed and appended:
         await _require_end(conversation, f"{key}:{len(appended)}", after=appended[-1].seq)
-    return _messages_document(appended, body.format)
+    return await asyncio.to_thread(_messages_document, appended, body.format)
 
 
 async def _require_end(conversation: Conversation, next_id: str, *, after: int) -> None:
