@@ -14,7 +14,7 @@ from importlib import resources
 from operator import attrgetter
 
 LANE = 32
-FORMAT = 2
+FORMAT = 3
 FILE = "weights.bin"
 _LENGTH = struct.Struct("<I")
 _LANE_BYTES = LANE // 8
@@ -106,7 +106,11 @@ def dump(weights: Weights) -> bytes:
     """Weights as the bytes of a file."""
     header = {"format": FORMAT, **{name: getattr(weights, name) for name in _HEADER}}
     head = json.dumps(header, sort_keys=True).encode()
-    return zlib.compress(_LENGTH.pack(len(head)) + head + weights.rows, 9)
+    width = len(weights.heads)
+    columns = b"".join(weights.rows[at::width] for at in range(width))
+    # No number foretells the next one, so that looking for repetitions only costs space.
+    packing = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
+    return packing.compress(_LENGTH.pack(len(head)) + head + columns) + packing.flush()
 
 
 def parse(data: bytes) -> Weights:
@@ -118,7 +122,11 @@ def parse(data: bytes) -> Weights:
     if (found := header.pop("format")) != FORMAT:
         raise ValueError(f"weights have format {found!r}, not {FORMAT}: fit them again")
     lists = {name: tuple(header[name]) for name in ("heads", "scales", "biases")}
-    return Weights(rows=plain[start:], **{**header, **lists})
+    columns, width = plain[start:], len(lists["heads"])
+    rows, buckets = bytearray(len(columns)), len(columns) // width
+    for at in range(width):
+        rows[at::width] = columns[at * buckets : (at + 1) * buckets]
+    return Weights(rows=bytes(rows), **{**header, **lists})
 
 
 @cache
