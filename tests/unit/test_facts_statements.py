@@ -92,6 +92,24 @@ async def test_an_answer_is_a_fact_with_its_question_and_goes_with_either_messag
     assert (fact.first_seq, fact.last_seq) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Is there anything else I can help with?", "My sister Orla is moving to Galway in June."),
+        ("Kann ich sonst noch etwas tun?", "Ich bin gegen Latex allergisch."),
+        ("Voulez-vous que je détaille la deuxième étape ?", "Mon fils Basile a sept ans."),
+        ("他に何か気になることはありますか？", "私は京都の旅館で働いています。"),
+    ],
+)
+async def test_what_can_be_read_alone_after_a_question_is_a_fact_without_it(
+    question: str, text: str
+) -> None:
+    (fact,) = await facts(f"> {question}", text)
+
+    assert fact.summary == text
+    assert fact.first_seq == 2
+
+
 async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> None:
     (fact,) = await facts("> I'd book the earlier train. Shall I?", "no, I'll take the 9:40.")
 

@@ -110,3 +110,14 @@ def test_no_line_of_an_unseen_table_of_statements_is_fitted(
         if len(cell) > MARK
     }
     assert fitted_lines & unseen == set()
+
+
+def test_no_exchange_that_is_set_aside_is_fitted() -> None:
+    train_answers = import_module("tools.train_answers")
+    fitted, unseen = (
+        {(one.line.text, one.line.reply_to.text) for one in answers if one.line.reply_to}
+        for answers in (train_answers.exchanges(), train_answers.unseen())
+    )
+
+    assert len(unseen) > MARK
+    assert not fitted & unseen

@@ -28,6 +28,7 @@ from remanence.observers.extractive.sentence_scores import (
     is_standing,
 )
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
+from remanence.observers.learned.answers import needs_question
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import may_request, score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
@@ -160,9 +161,10 @@ def _statements_of(
             yield Statement(text, lines, scores, said.message, forgets=True)
             yield None
             continue
-        is_certain = is_standing(first.text, scores) and not is_dependent(scores)
-        stands_alone = is_certain or _asks(first)
-        lacks = not stands_alone and says_little(first.text, scores)
+        asked = opens and before is not None and before.asks
+        depends = needs_question(first) if asked else is_dependent(scores)
+        stands_alone = _asks(first) or (is_standing(first.text, scores) and not depends)
+        lacks = not stands_alone and (depends if asked else says_little(first.text, scores))
         is_unclear = lacks and is_fragment(first.text, scores)
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()

@@ -15,7 +15,9 @@ from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, i
 from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
+from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.extractive.sentences import ITEM, Span, both_ends_of, sentences
+from remanence.observers.learned.answers import needs_question
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.openings import head_of
 from remanence.observers.learned.score import Scores, scorer
@@ -118,6 +120,15 @@ class ScoredText:
 
     def _source(self, span: Span) -> str:
         return self.text[span.start : span.end]
+
+    def answers(self, span: Span, scores: Scores) -> bool:
+        """Return whether a sentence of a message with a question says little without it."""
+        if self.question is None or self.message.role != "user":
+            return is_dependent(scores)
+        end = min(
+            (joint for joint in self.joints if span.start < joint < span.end), default=span.end
+        )
+        return needs_question(Line(self.text[span.start : end], "user", self.before))
 
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
