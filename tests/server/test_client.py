@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client as Service, Speaker, served
 
-from remanence import Memory
+from remanence import Memory, Message
 from remanence.client import AsyncClient, Client, blocking, conversation, service
 from remanence.errors import (
     Closed,
@@ -34,6 +34,7 @@ from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.problems import response_to
 from remanence.testing import FixedClock, ScriptedObserver
+from remanence.testing.store_contract.samples import usage
 from remanence.types import Event
 
 FLIGHT = {"role": "user", "content": "My flight to Lisbon is LH 454.", "id": "m-1"}
@@ -96,6 +97,30 @@ async def remote(client: Service) -> AsyncIterator[AsyncClient]:
 async def relay(client: Service) -> AsyncIterator[Relay]:
     async with Relay(client.http.base_url).running() as relay:
         yield relay
+
+
+async def test_usage_is_that_of_the_tenant_narrowed_by_user_conversation_and_time(
+    remote: AsyncClient, memory: Memory
+) -> None:
+    now = memory.clock.now()
+    for tenant, name, user in (
+        ("default", "a", "ana"),
+        ("default", "b", "bo"),
+        ("acme", "a", "ana"),
+    ):
+        chat = memory.conversation(name, tenant=tenant, user=user)
+        await chat.append(Message.user("Hi."))
+        await chat.record_call(usage(user=None, at=now))
+
+    [of_tenant] = await remote.usage()
+    assert (of_tenant.purpose, of_tenant.model, of_tenant.calls) == ("observe", "a", 2)
+    assert of_tenant.cost_usd == pytest.approx(0.02)
+    assert await remote.usage(user="ana") == await memory.usage(user="ana")
+    assert [total.calls for total in await remote.usage(conversation="b")] == [1]
+    assert [total.calls for total in await remote.usage(tenant="acme", since=now)] == [1]
+    assert await remote.usage(user="ana", conversation="b") == ()
+    assert await remote.usage(tenant="other") == ()
+    assert await remote.usage(until=now) == ()
 
 
 async def test_a_conversation_is_kept_noted_found_and_forgotten(

@@ -64,6 +64,7 @@ async def get(client: Client, path: str, **query: Any) -> Any:
         ("GET", "/v1/facts?user=NAME", None),
         ("GET", "/v1/recall?query=tea&user=NAME", None),
         ("GET", "/v1/events?conversation=NAME", None),
+        ("GET", "/v1/usage?conversation=NAME", None),
         ("DELETE", "/v1/users/PATH", None),
         ("GET", "/v1/users/PATH/export", None),
     ],

@@ -24,6 +24,7 @@ from remanence.server.app import create_app
 from remanence.settings import Settings
 from remanence.testing import FixedClock
 from remanence.testing.clock import START
+from remanence.testing.store_contract.samples import usage
 from remanence.types import Scope
 
 OPEN = {"/", "/healthz", "/readyz", "/openapi.json"}
@@ -97,13 +98,15 @@ def endpoints(app: FastAPI) -> list[Endpoint]:
 
 
 def calls(endpoint: Endpoint, random: Random, *, user: str) -> Iterator[Call]:
-    """Three requests, each for names that are and that are not in use."""
-    for _ in range(3):
+    """Three requests for names that are and that are not in use, one without options of some routes."""
+    for more in ({}, *random.choices(QUERIES, k=2)):
         path = endpoint.path
         for name, values in NAMES.items():
             path = path.replace(name, random.choice(values))
         assert "{" not in path, f"{path}: give NAMES an example of it"
-        query = {**random.choice(QUERIES), "query": "safe", "user": user}
+        query = {**more, "user": user}
+        if path.endswith("/recall"):
+            query["query"] = "safe"
         if random.random() < 0.3:
             query["tenant"] = "acme-tours"
         bodies = BODIES.get(path.rpartition("/")[2], ({},))
@@ -170,6 +173,7 @@ async def own(memory: Memory) -> None:
     await memory.facts.save(
         "Has a safe, behind the blue painting.", user=OWNER, tenant="acme-tours"
     )
+    await trip.record_call(usage(model="model-for-the-painting", user=OWNER, at=memory.clock.now()))
     await trip.flush(everything=True)
     assert await trip.observations()
 
@@ -178,6 +182,7 @@ async def belongings(memory: Memory) -> tuple[object, ...]:
     trip = memory.conversation(TRIP, tenant="acme-tours", user=OWNER)
     facts = await memory.facts.list(user=OWNER, tenant="acme-tours")
     events = await memory.read_events(tenant="acme-tours", after=0)
+    assert (await trip.usage())[0].calls == 1
     return await trip.snapshot(), await trip.messages(), facts, events
 
 
@@ -188,7 +193,8 @@ async def test_another_tenant_gets_the_answers_of_a_service_without_the_owner(se
         keys = [await each.key("rival") for each in (full, empty)]
         random = Random(seed)
         every = [
-            calls(one, random, user=random.choice((OWNER, "eve"))) for one in endpoints(full.app)
+            calls(one, random, user=user)
+            for one, user in product(endpoints(full.app), (OWNER, "eve"))
         ]
         wanted = [*chain.from_iterable(every)]
         random.shuffle(wanted)

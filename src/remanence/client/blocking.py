@@ -68,6 +68,7 @@ class Client(Handle[AsyncClient]):
 
     conversations = blocking(AsyncClient.conversations)
     recall = blocking(AsyncClient.recall)
+    usage = blocking(AsyncClient.usage)
     export_user = iterating(AsyncClient.export_user)
     forget_user = blocking(AsyncClient.forget_user)
     events = iterating(AsyncClient.events)

@@ -18,7 +18,7 @@ from remanence.http.documents import (
     FactsDocument,
     NewFact,
 )
-from remanence.types import Event, EventType, FactType, Hit, HitKind, Receipt
+from remanence.types import Event, EventType, FactType, Hit, HitKind, Receipt, UsageTotal
 
 TIMEOUT_SECONDS: Final = 120.0
 RECONNECT_SECONDS: Final = 1.0
@@ -154,6 +154,20 @@ class AsyncClient:
         of = {"tenant": tenant, "user": user}
         given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
         return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", of | given)
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: str | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        """Return tokens and cost of a tenant's model calls, or a user's, by purpose and model."""
+        of = {"tenant": tenant, "conversation": conversation, "user": user}
+        given = of | {"since": since, "until": until}
+        return await self._transport.call(tuple[UsageTotal, ...], "GET", "/v1/usage", given)
 
     async def export_user(
         self, user: str, *, tenant: str | None = None

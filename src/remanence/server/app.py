@@ -51,6 +51,7 @@ from remanence.server.routes import (
     memory as memory_routes,
     proxy,
     require_known_query,
+    usage,
     users,
 )
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
@@ -193,7 +194,7 @@ def _routes() -> list[BaseRoute]:
     router = APIRouter(generate_unique_id_function=lambda route: route.name)
     router.include_router(dashboard.router)
     router.include_router(health.router, responses=declare(of_all=OF_ALL))
-    for routes in (conversations, memory_routes, facts, events, users, chat):
+    for routes in (conversations, memory_routes, facts, events, users, usage, chat):
         router.include_router(
             routes.router, responses=declare(), dependencies=[Depends(require_known_query)]
         )
