@@ -23,7 +23,7 @@ from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
-from remanence import Memory, Message, Policy
+from remanence import Budget, Memory, Message, Policy
 from remanence.errors import InvalidArgument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
@@ -1278,3 +1278,29 @@ async def test_users_who_begin_with_the_same_text_are_recognised_apart(
 
     tapes = {state.user: state.last_seq for state in await memory.conversations()}
     assert tapes == {"ana": 4, "bob": 4, None: 4}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "words"),  # of its JSON for the Responses API, else of its text
+    [("openai/v1/chat/completions", 4), ("openai/v1/responses", 7), ("anthropic/v1/messages", 4)],
+)
+async def test_a_forwarded_turn_is_in_the_ledger_as_the_provider_counted_it(
+    upstream: ModelServer, path: str, words: int, stream: bool
+) -> None:
+    said = [{"role": "user", "content": "Which gate has it?"}]
+    field = "input" if path.endswith("responses") else "messages"
+    options = {"stream_options": {"include_usage": True}} if path.endswith("ions") else {}
+    body = {"model": "m", "max_tokens": 99, "stream": stream, field: said, **options}
+    upstream.script(Reply("Gate B42."))
+    budgets = [Budget(scope="conversation", hard_tokens=1)]
+    async with Memory.open("sqlite:///:memory:", budgets=budgets) as memory:
+        app = create_app(memory, openai_url=upstream.url, anthropic_url=upstream.url)
+        async with served(app) as proxy:
+            await proxy.http.post(path, json=body, headers={**KEY, **NAMED})
+        [state] = await memory.conversations()
+        trip = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        [total], [budget] = await trip.usage(), await trip.budget()
+
+    assert (total.purpose, total.model) == ("proxy", f"{path.partition('/')[0]}:m")
+    assert (total.input_tokens, total.output_tokens, budget.spent_tokens) == (words, 2, 0)

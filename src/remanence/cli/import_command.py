@@ -34,6 +34,7 @@ from remanence.protocols import Store
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
 from remanence.types import MemoryState, Message
+from remanence.types.usage import TURNS
 
 REPORT_SECONDS: Final = 1.0
 PAGE: Final = 500
@@ -298,4 +299,4 @@ class _Observation:
     async def spent(self) -> float:
         """Return the cost of model calls so far, in dollars."""
         totals = await self.memory.usage(since=self.started)
-        return sum(total.cost_usd or 0.0 for total in totals if total.purpose != "chat")
+        return sum(total.cost_usd or 0.0 for total in totals if total.purpose not in TURNS)

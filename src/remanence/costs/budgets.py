@@ -21,6 +21,7 @@ from remanence.protocols import (
 )
 from remanence.recent import Recent
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft
+from remanence.types.usage import TURNS
 
 Maker_co = TypeVar("Maker_co", bound=Observer | Reflector | FactExtractor, covariant=True)
 
@@ -72,7 +73,7 @@ class Budgets:
             models = {
                 total.model
                 for total in totals
-                if total.purpose != "chat" and total.unpriced_calls > total.failed_calls
+                if total.purpose not in TURNS and total.unpriced_calls > total.failed_calls
             }
             if models:
                 found[budget] = sorted(models)
@@ -94,7 +95,7 @@ class Budgets:
                 totals = await self._ledger.usage(tenant=ref.tenant, user=user, since=since)
             case "day":
                 totals = await self._ledger.usage(since=since)
-        counted = [total for total in totals if total.purpose != "chat"]
+        counted = [total for total in totals if total.purpose not in TURNS]
         usd = sum(total.cost_usd or 0.0 for total in counted)
         tokens = sum(total.input_tokens + total.output_tokens for total in counted)
         level = budget.level(usd=usd, tokens=tokens)

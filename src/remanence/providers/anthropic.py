@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Final
 
 import anthropic
 import httpx2
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
-from anthropic.types import Message as WireMessage, Usage as WireUsage
+from anthropic.types import Message as WireMessage
 
 from remanence.errors import ModelError
 from remanence.providers.clients import call_client
@@ -19,7 +18,7 @@ from remanence.providers.requests import (
     ProviderRequest,
     ProviderResponse,
     Tokens,
-    read_tokens,
+    tokens_of,
 )
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
@@ -75,7 +74,7 @@ class Anthropic:
             while (event := await _next_event(events)) is not None:
                 if event.type == "message_start":
                     ending = "broken_off"
-                    if begun := _tokens(event.message.usage):
+                    if begun := tokens_of(event.message.usage):
                         yield begun
                 elif ending == "unreadable":
                     raise anthropic.AnthropicError(f"{event.type} came before message_start")
@@ -128,22 +127,8 @@ def _parse_response(message: object) -> ProviderResponse:
     return ProviderResponse(
         content=parse({"role": "assistant", "content": blocks}).content,
         ending=_ENDINGS.get(message.stop_reason, "complete"),
-        tokens=_tokens(message.usage),
+        tokens=tokens_of(message.usage),
     )
-
-
-def _tokens(usage: WireUsage | None) -> Tokens | None:
-    """Add up input tokens, as Anthropic counts cache reads and writes separately."""
-    tokens = read_tokens(
-        input_tokens=getattr(usage, "input_tokens", None),
-        output_tokens=getattr(usage, "output_tokens", None),
-        cache_read_tokens=getattr(usage, "cache_read_input_tokens", None) or 0,
-        cache_write_tokens=getattr(usage, "cache_creation_input_tokens", None) or 0,
-    )
-    if tokens is None:
-        return None
-    cached = tokens.cache_read_tokens + tokens.cache_write_tokens
-    return replace(tokens, input_tokens=tokens.input_tokens + cached)
 
 
 open_adapter: Final = Anthropic

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -14,7 +14,6 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
-from remanence.arguments import MAX_COUNT
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
@@ -24,7 +23,7 @@ from remanence.providers.requests import (
     ProviderRequest,
     ProviderResponse,
     Tokens,
-    read_tokens,
+    tokens_of,
 )
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import Part
@@ -155,7 +154,7 @@ class ResponseParts:
     def response(self) -> ProviderResponse:
         """The whole answer."""
         content = _content("".join(self._texts), self._calls, self._more)
-        return ProviderResponse(content=content, ending=self._ending, tokens=_tokens(self._usage))
+        return ProviderResponse(content=content, ending=self._ending, tokens=tokens_of(self._usage))
 
     def _add_choice(self, choice: Choice) -> str:
         if choice.finish_reason is not None:
@@ -235,7 +234,7 @@ def _parse_response(completion: object) -> ProviderResponse:
     return ProviderResponse(
         content=_content(message.content or "", calls, message.model_extra or {}),
         ending="refused" if message.refusal else _ENDINGS.get(choice.finish_reason, "complete"),
-        tokens=_tokens(completion.usage),
+        tokens=tokens_of(completion.usage),
     )
 
 
@@ -249,20 +248,6 @@ def _content(text: str, calls: Sequence[_Call], more: JsonObject) -> tuple[Part,
         function = {"name": call.name, "arguments": call.arguments}
         given.append({**call.more, "id": id_, "type": "function", "function": function})
     return parse({**message, "tool_calls": given}).content
-
-
-def _tokens(usage: CompletionUsage | None) -> Tokens | None:
-    details = getattr(usage, "prompt_tokens_details", None)
-    tokens = read_tokens(
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        cache_read_tokens=getattr(details, "cached_tokens", None) or 0,
-        cache_write_tokens=getattr(details, "cache_write_tokens", None) or 0,
-    )
-    cost = getattr(usage, "cost", None)  # in US dollars, from OpenRouter, LiteLLM and others
-    if tokens is None or not (isinstance(cost, int | float) and 0 <= cost <= MAX_COUNT):
-        return tokens
-    return replace(tokens, cost_usd=float(cost))
 
 
 open_adapter: Final = OpenAI

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from pydantic import BaseModel
+
 from remanence.arguments import MAX_COUNT
 from remanence.providers.layer import Request
 from remanence.types import Part, Tool, Usage
@@ -52,10 +54,29 @@ class Tokens:
     cost_usd: float | None = None
 
 
-def read_tokens(**counts: Any) -> Tokens | None:  # any JSON, as the clients do not check it
-    """Return the tokens that a provider reports, None unless all of them are counts."""
-    is_valid = all(isinstance(count, int) and 0 <= count <= MAX_COUNT for count in counts.values())
-    return Tokens(**counts) if is_valid else None
+def tokens_of(usage: Any) -> Tokens | None:  # any JSON, as the clients do not check it
+    """Return the tokens of a usage of OpenAI or Anthropic, None unless all of them are counts."""
+    if isinstance(usage, BaseModel):
+        usage = usage.model_dump(warnings=False)
+    if not isinstance(usage, dict):
+        return None
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    details = details if isinstance(details, dict) else {}
+    read, written = map(usage.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
+    counts: dict[str, Any] = {
+        "input_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
+        "output_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+        "cache_read_tokens": read or details.get("cached_tokens") or 0,
+        "cache_write_tokens": written or details.get("cache_write_tokens") or 0,
+    }
+    if not all(isinstance(count, int) and 0 <= count <= MAX_COUNT for count in counts.values()):
+        return None
+    if not details and "prompt_tokens" not in usage:  # Anthropic counts cached input separately
+        counts["input_tokens"] += counts["cache_read_tokens"] + counts["cache_write_tokens"]
+    cost = usage.get("cost")  # in US dollars, from OpenRouter, LiteLLM and others
+    if isinstance(cost, int | float) and 0 <= cost <= MAX_COUNT:
+        counts["cost_usd"] = float(cost)
+    return Tokens(**counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

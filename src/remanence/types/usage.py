@@ -6,7 +6,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remanence.types.state import ConversationRef
 
-Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat"]
+Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat", "proxy"]
+
+TURNS: Final = ("chat", "proxy")
+"""The purposes of calls that answer a user, which no budget counts."""
 
 ANSWERED: Final = ("ok", "cut_off", "paused")
 """The outcomes of calls that brought an answer."""

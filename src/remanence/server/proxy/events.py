@@ -33,6 +33,14 @@ class EventReader:
             raise ValueError(f"an event has more than {MAX_EVENT_BYTES:,} bytes")
 
 
+def usage_in(response: JsonObject) -> JsonObject:
+    """Return the usage in a response or an event; it may be in the event's message or response."""
+    for owner in (response, response.get("message"), response.get("response")):
+        if isinstance(owner, dict) and isinstance(usage := owner.get("usage"), dict):
+            return {name: value for name, value in usage.items() if value is not None}
+    return {}
+
+
 def _event(block: bytes) -> JsonObject | None:
     data = [line[5:].strip() for line in block.splitlines() if line.startswith(b"data:")]
     return read_object(b"\n".join(data))

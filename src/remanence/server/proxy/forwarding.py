@@ -25,10 +25,10 @@ from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
-from remanence.server.proxy.events import EventReader
+from remanence.server.proxy.events import EventReader, usage_in
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, OMITTED, USER
 from remanence.server.proxy.requests import Prepared, Requests, Turn
-from remanence.wire.json_value import JsonObject
+from remanence.wire.json_value import JsonObject, read_object
 
 _log = logging.getLogger(__name__)
 
@@ -197,13 +197,15 @@ class Forwarder:
                 with _log_failure(turn):
                     raise _too_long(self._max_answer_bytes)
                 return self._body(_chain(bytes(content), pieces), received.status_code)
-        answer = turn.api.answer()
+        answer, whole = turn.api.answer(), bytes(content)
         with _log_failure(turn):
             with _reading():
-                answer.take(json.loads(content))
+                answer.take(json.loads(whole))
             if answer.objects:
                 await self._requests.keep(turn, answer.objects)
-        return Response(bytes(content))
+        with _log_failure(turn, "counted"), _reading():
+            await self._requests.record(turn, usage_in(read_object(whole) or {}))
+        return Response(whole)
 
     def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
         return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))
@@ -233,6 +235,9 @@ class Forwarder:
             yield _error_event(self._dialect.error("upstream_disconnected", message), number)
         except Closed as error:
             yield _error_event(self._dialect.error("server_ending", str(error)), number)
+        finally:
+            if recorder is not None:
+                await recorder.close()
 
     def _warn_of_missing_key(self, sent: httpx2.Request, status: int) -> None:
         """Log which key to set if the provider refused a request that was sent without one."""
@@ -305,13 +310,14 @@ class _AnswerRecorder:
         self._max_bytes = self._left_bytes = max_bytes
         self._answer = turn.api.answer()
         self._reader = EventReader()
-        self._is_read = False
+        self._usage: JsonObject = {}
+        self._is_broken = False
 
     async def add(self, piece: bytes) -> None:
-        """Read a piece of the stream; ignores everything after the answer's end or an error."""
-        if self._is_read:
+        """Read a piece of the stream; ignores everything after an error."""
+        if self._is_broken:
             return
-        self._is_read = True
+        self._is_broken, was_whole = True, bool(self._answer.objects)
         self._left_bytes -= len(piece)
         with _log_failure(self._turn):
             if self._left_bytes < 0:
@@ -319,9 +325,16 @@ class _AnswerRecorder:
             with _reading():
                 for event in self._reader.feed(piece):
                     self._answer.feed(event)
-            self._is_read = bool(self._answer.objects)
-            if self._is_read:
+                    self._usage |= usage_in(event)
+            self._is_broken = False
+            if self._answer.objects and not was_whole:
                 await self._requests.keep(self._turn, self._answer.objects)
+
+    async def close(self) -> None:
+        """Record the call, which may have reported its usage after the answer."""
+        if self._usage or self._answer.objects:
+            with _log_failure(self._turn, "counted"), _reading():
+                await self._requests.record(self._turn, self._usage)
 
 
 class _Body(StreamingResponse):
@@ -361,13 +374,13 @@ def _too_long(max_bytes: int) -> InvalidMessage:
 
 
 @contextlib.contextmanager
-def _log_failure(turn: Turn) -> Iterator[None]:
-    """Log errors of storing an answer, and suppress them."""
+def _log_failure(turn: Turn, action: str = "stored") -> Iterator[None]:
+    """Log errors of storing or counting an answer, and suppress them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
-        text = "an answer in conversation %.80r was not stored: %s: %s"
-        _log.warning(text, turn.name.conversation, type(error).__name__, error)
+        text = "an answer in conversation %.80r was not %s: %s: %s"
+        _log.warning(text, turn.name.conversation, action, type(error).__name__, error)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
@@ -14,13 +14,14 @@ from remanence import telemetry
 from remanence.context.context import Context, Omitted, shown_whole
 from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
+from remanence.providers.requests import Tokens, tokens_of
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
-from remanence.types import Message, TapeVersion
+from remanence.types import Message, TapeVersion, Usage
 from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.links import open_links
@@ -60,6 +61,7 @@ class Turn:
     """A stored question, whose answer is stored after it unless it was erased meanwhile."""
 
     api: ProxiedAPI
+    model: str
     name: Name
     messages: Sequence[Message]
     stored: Stored
@@ -161,6 +163,12 @@ class Requests:
             said[0] = _prepend(before.pop(), said[0])
         await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
 
+    async def record(self, turn: Turn, usage: JsonObject) -> None:
+        """Add the model call of a turn to the ledger, with the usage that the provider reported."""
+        tokens, now = asdict(tokens_of(usage) or Tokens()), self._memory.clock.now()
+        call = Usage(purpose="proxy", model=turn.model, at=now, **tokens)
+        await turn.stored.conversation.record_call(call)
+
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
@@ -197,18 +205,19 @@ class Requests:
             raise UnknownHistory("the request has only the beginning of an answer")
         newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
+        model = f"{api.provider}:{body.get('model')}"
         context = await stored.conversation.context(
             system=_overhead(
                 body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
             ),
             # Only the first request of a turn shows what is recalled for it.
             recall=messages[stored.length - 1].text if is_asked else None,
-            model=f"{api.provider}:{body.get('model')}",
+            model=model,
         )
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(api=api, name=name, messages=messages, stored=stored),
+            turn=Turn(api=api, model=model, name=name, messages=messages, stored=stored),
             omitted=() if rewritten is None else context.omitted,
         )
 
