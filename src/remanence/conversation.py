@@ -116,6 +116,7 @@ class Conversation:
         self.clock = runtime.clock
         self.connections = runtime.connections
         self.streams = runtime.streams
+        self.price = runtime.ledger.price
         self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
 
     def __repr__(self) -> str:

@@ -8,12 +8,13 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from remanence import Budget, Memory, Message, Policy, Settings, blocking
+from remanence import Budget, Chat, Memory, Message, Policy, Settings, blocking
 from remanence.conversation import Conversation
 from remanence.errors import InvalidPolicy
 from remanence.protocols import ModelRequest
 from remanence.testing import FixedClock
 from remanence.testing.models import ScriptedModel
+from remanence.types import Usage
 
 IN_MEMORY = "sqlite:///:memory:"
 POLICY = Policy(observe_tokens=10, keep_last=0, note_ratio=0.9)
@@ -131,6 +132,32 @@ async def test_the_price_of_a_model_of_ones_own_counts_for_a_budget_in_dollars()
     dollars = (total.input_tokens * 1_000 + total.output_tokens * 2_000) / 1e6
     assert total.cost_usd == pytest.approx(dollars)
     assert not [problem for problem in problems if "price is unknown" in problem.what]
+
+
+async def test_a_reply_has_the_price_of_a_model_of_ones_own_as_the_ledger_has() -> None:
+    settings = Settings(url=IN_MEMORY, prices=("scripted-model 1000 2_000.0",))
+    async with Memory.open(settings=settings) as memory:
+        trip = memory.conversation("trip", user="ana")
+        reply = await Chat(trip, model=ScriptedModel(["Gate B42."])).send("Which gate?")
+        (total,) = await trip.usage()
+
+    (call,) = reply.calls
+    assert (
+        total.cost_usd
+        == call.cost_usd
+        == reply.usage.cost_usd
+        == pytest.approx((call.input_tokens * 1_000 + call.output_tokens * 2_000) / 1e6)
+    )
+
+
+async def test_a_call_without_tokens_has_no_price_of_ones_own_either() -> None:
+    settings = Settings(url=IN_MEMORY, prices=("a 1 2",))
+    async with Memory.open(settings=settings) as memory:
+        of_nothing = Usage(model="a", input_tokens=0, output_tokens=0, at=memory.clock.now())
+        await memory.conversation("trip").record_call(of_nothing)
+        (total,) = await memory.usage()
+
+    assert (total.cost_usd, total.unpriced_calls) == (None, 1)
 
 
 async def test_a_users_budget_is_shared_by_their_conversations_and_no_others() -> None:

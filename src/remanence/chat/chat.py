@@ -307,12 +307,13 @@ class Chat:
         try:
             async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Usage):
-                        continue
                     if isinstance(piece, ChatAnswer):
-                        self._log(piece.usage, context)
-                        self._check_concluded(piece, rounds_left)
-                    yield piece
+                        answer = replace(piece, usage=self.conversation.price(piece.usage))
+                        self._log(answer.usage, context)
+                        self._check_concluded(answer, rounds_left)
+                        yield answer
+                    elif isinstance(piece, str):
+                        yield piece
         except ModelError as error:
             telemetry.chat_failed(self.conversation.id, self._model.name, error.reason)
             raise

@@ -48,14 +48,20 @@ class Ledger:
         """Start the background task."""
         self._running = background.spawn("ledger", self._run)
 
+    def price(self, usage: Usage) -> Usage:
+        """Return the usage at the price of `Settings.prices`, if its model has one there."""
+        price = self._prices.get(usage.model)
+        if price is None or not (usage.input_tokens or usage.output_tokens):
+            return usage
+        dollars = usage.input_tokens * price[0] + usage.output_tokens * price[1]
+        return replace(usage, cost_usd=dollars / 1e6)
+
     def record(self, usage: Usage) -> None:
         """Queue a model call. Returns at once and never raises; call it on the memory's loop."""
         if self._closed:
             telemetry.usage_lost(1, "the memory is closed")
             return
-        if price := self._prices.get(usage.model):
-            dollars = usage.input_tokens * price[0] + usage.output_tokens * price[1]
-            usage = replace(usage, cost_usd=dollars / 1e6)
+        usage = self.price(usage)
         telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
         self._queue.put_nowait(usage)
 

@@ -83,7 +83,7 @@ class Settings:
             as a repair, count but do not wait; embedders are not limited.
         input_tokens_per_minute: the same for input tokens, by our count.
         prices: prices of models of your own, each as `openai:my-model 0.2 0.8`: US dollars per million
-            tokens of input and output. They replace the price list in the ledger and in budgets.
+            tokens of input and output. They replace the price list.
         budgets: spending limits of observers, reflectors and extractors; see `Budget`.
         over_budget: beyond a hard budget, notes are `extractive`, or messages stay `raw`.
     """
