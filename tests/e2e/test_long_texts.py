@@ -187,6 +187,19 @@ async def test_notes_are_compared_with_their_source_beside_the_loop() -> None:
     assert lengths == []
 
 
+async def test_a_loss_report_reads_both_ends_of_a_very_long_message() -> None:
+    text = f"Ask Ottoline. {'Row 17 is done. ' * LONG}Then ring Wendeline."
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.assistant(text))
+        with calls_here("find_literals", "literals.py") as lengths:
+            await chat.end()
+        (segment,) = await chat.observations()
+
+    assert sum(lengths) < len(text) // 2
+    assert "Wendeline" in " ".join([segment.text, *segment.lost])
+
+
 async def test_the_tape_is_hashed_beside_the_loop_after_a_message_is_forgotten() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("chat")

@@ -11,8 +11,8 @@ from remanence.clock import Clock
 from remanence.dates.local_time import in_zone, zone_of
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
-from remanence.notes.excerpts import parts
-from remanence.notes.literals import LossReport
+from remanence.notes.excerpts import both_ends, parts
+from remanence.notes.literals import MAX_SCANNED, LossReport
 from remanence.observers.draft_check import check_draft
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.observable import observable_messages
@@ -345,7 +345,7 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
     report = LossReport(note_text)
     pacer = Pacer()
     for text in texts:
-        for part in parts(text, SLICE_CHARACTERS):
+        for part in parts(both_ends(text, MAX_SCANNED), SLICE_CHARACTERS):
             await pacer.pause()
             report.add(part)
     await pacer.pause()

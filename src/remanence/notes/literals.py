@@ -22,7 +22,8 @@ _RANK: dict[LiteralKind, int] = {
     "quote": 3,
     "name": 4,
 }
-_MAX_SCANNED = 200_000
+MAX_SCANNED = 200_000
+"""Characters of a text that are scanned: of a longer one, both ends."""
 
 # Each pattern has one start per run of characters, or a bound, so that a scan is linear.
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
@@ -83,7 +84,7 @@ def find_literals(text: str) -> tuple[Literal, ...]:
 
     Only the head and the tail of a very long text are scanned.
     """
-    return tuple(_literals(both_ends(text, _MAX_SCANNED)))
+    return tuple(_literals(both_ends(text, MAX_SCANNED)))
 
 
 class LossReport:
