@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 
@@ -13,6 +14,7 @@ from tests.server.conftest import Speaker, served
 import remanence
 from remanence import Memory, Message, Policy
 from remanence.server.app import create_app
+from remanence.tokens import counter_for
 from remanence.types import ToolCallPart
 from remanence.types.receipt import chain
 from remanence.wire.boundaries import orphan
@@ -62,6 +64,16 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
 
     assert [gap.reason for gap in context.omitted] == ["excerpt"]
     assert max(lengths, default=0) < LONG
+
+
+def test_evenly_spaced_steps_of_a_very_long_text_are_counted() -> None:
+    count = counter_for("estimate").text
+    text = "".join(f"{sha256(str(number).encode()).hexdigest()} " for number in range(2 * LONG))
+    with calls_here("__missing__", "estimator.py") as pieces:
+        tokens = count(text)
+
+    assert len(pieces) < 20 * LONG
+    assert tokens == pytest.approx(len(text) / LONG * count(text[:LONG]), rel=0.01)
 
 
 @pytest.mark.parametrize("path", ["messages", "chat"])
