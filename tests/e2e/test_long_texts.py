@@ -13,6 +13,7 @@ from tests.server.conftest import Speaker, served
 
 import remanence
 from remanence import Memory, Message, Policy
+from remanence.notes.redact import redact
 from remanence.server.app import create_app
 from remanence.tokens import counter_for
 from remanence.types import ToolCallPart
@@ -238,6 +239,32 @@ async def test_traces_of_a_forgotten_message_are_found_beside_the_loop() -> None
 
     assert receipt.facts
     assert lengths == []
+
+
+async def test_both_ends_of_a_very_long_message_are_searched_where_no_index_can_be_written(
+    tmp_path: Path,
+) -> None:
+    url, filler = f"sqlite:///{tmp_path / 'memory.db'}", "row " * 8 * LONG
+    async with Memory.open(url) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user(f"lamp {filler} middle {filler} buoy"))
+    async with Memory.open(url, read_only=True) as memory:
+        chat = memory.conversation("chat")
+        found = [bool(await chat.recall(word)) for word in ("lamp", "middle", "buoy")]
+
+    assert found == [True, False, True]
+
+
+def test_digits_of_other_scripts_are_read_one_window_at_a_time() -> None:
+    class Text(str):
+        __slots__ = ()
+
+        def translate(self, table: object, /) -> str:
+            raise AssertionError(f"holds the GIL for {len(self)} characters with {table!r:.20}")
+
+    pin = "Die PIN ist ٤٧١١. "
+    assert redact(Text("我" * LONG + pin)) == redact("我" * LONG) + redact(pin)
+    assert "[secret]" in redact(pin)
 
 
 async def test_only_the_ends_of_a_very_long_query_are_searched() -> None:

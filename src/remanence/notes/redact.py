@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from remanence.notes.secret_numbers import without_numbers
-from remanence.notes.substitution import MARK, Rule, apply_rules
+from remanence.notes.substitution import MARK, Rule, apply_rules, substitute
 
 __all__ = ["MARK", "redact"]
 
@@ -86,12 +86,13 @@ _SHORTEST_KEY = 6
 """A value of `_KEYS`, unlike a password, is no shorter: "his secret: 10km a day" names none."""
 
 _ZEROS = "٠۰०০๐０"
-_DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
+_DIGITS = {chr(ord(zero) + value): str(value) for zero in _ZEROS for value in range(10)}
+_DIGIT = re.compile(f"[{''.join(_DIGITS)}]")
 
 
 def redact(text: str) -> str:
     """Replace each secret with `[secret]`; doubtful values are kept."""
-    plain = text.translate(_DIGITS)
+    plain = text if text.isascii() else substitute(_DIGIT, lambda match: _DIGITS[match[0]], text)
     redacted = without_numbers(apply_rules(_RULES, _KEY_BLOCK.sub(MARK, plain)))
     return text if redacted == plain else redacted
 

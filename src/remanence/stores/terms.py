@@ -84,7 +84,7 @@ def _word() -> re.Pattern[str]:
 
 def _unescape(text: str) -> str:
     """Return a JSON text with its escaped letters as letters, and any other text as it is."""
-    if not text.lstrip().startswith(("{", "[", '"')):
+    if "\\u" not in text or not text.lstrip().startswith(("{", "[", '"')):
         return text
     return _ESCAPES.sub(_decode, text)
 

@@ -59,8 +59,7 @@ def index_some(connection: Connection, conversation: int) -> bool:
         indexed_seq = seq
         if kind != "message":
             continue
-        # Indexing a longer text would delay the writer.
-        text = both_ends(searchable_text(decode_content(content)), MAX_INDEXED_CHARACTERS)
+        text = indexed_text(content)
         connection.add_words("text_index", key, scope(conversation), text)
         characters += len(text)
         if characters > _STEP_CHARACTERS:
@@ -71,6 +70,11 @@ def index_some(connection: Connection, conversation: int) -> bool:
         "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
     )
     return len(rows) == _STEP_MESSAGES or indexed_seq != rows[-1][1]
+
+
+def indexed_text(content: str) -> str:
+    """Return the searchable text of a message, of a very long one both ends: it delays the writer."""
+    return both_ends(searchable_text(decode_content(content)), MAX_INDEXED_CHARACTERS)
 
 
 def behind_index(connection: Connection, of: ConversationRef | Owner) -> Sequence[int]:

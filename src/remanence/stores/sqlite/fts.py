@@ -7,10 +7,10 @@ from typing import LiteralString
 
 import apsw
 
-from remanence.stores.rows import Row, decode_content
+from remanence.stores.rows import Row
 from remanence.stores.sql import search
 from remanence.stores.sql.connection import WordIndex
-from remanence.stores.terms import fold, index_terms, query_terms, searchable_text
+from remanence.stores.terms import fold, index_terms, query_terms
 from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MERGED_PAGES = 16
@@ -153,7 +153,7 @@ def find_unindexed(
         index.execute(definition)
         index.executemany(
             "INSERT INTO text_index (rowid, scope, terms) VALUES (?, '', ?)",
-            [(key, index_terms(searchable_text(decode_content(content)))) for key, content in rows],
+            [(key, index_terms(search.indexed_text(content))) for key, content in rows],
         )
         matches = index.execute(
             "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
