@@ -7,6 +7,7 @@ and guard each commit, so lost, doubled or late jobs do no harm.
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
+from psycopg_pool import PoolTimeout
 
 from remanence.background import wait_for_end
 from remanence.engine.local import LookAt
@@ -67,6 +69,11 @@ UPDATE states SET look_at = %(now)s WHERE conversation IN (
 """Touches looks that are due (or scheduled by a wrong clock) without a job, so that the trigger
 defers one for each."""
 
+_MORE_CONNECTIONS: Final = (
+    "check that the server runs and can be reached; if many processes share its connections, run fewer "
+    "workers, or raise max_connections of the server or CONNECTION LIMIT of the role and the database"
+)
+
 
 class _JobManager(JobManager):
     """Remembers jobs whose end could not be written, which only this process knows."""
@@ -116,28 +123,43 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
 
     async def keep_sweeping() -> None:
         while True:
-            await _sweep(reconciler, manager)
+            with name_remedy():
+                await _sweep(reconciler, manager)
             await asyncio.sleep(seconds / 2)
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(app.close_async)  # also if opening was interrupted
-        await app.open_async()
+        with name_remedy():
+            await app.open_async()
         sweeping = background.spawn("sweep", keep_sweeping)
         try:
-            await app.run_worker_async(
-                queues=[QUEUE],
-                concurrency=concurrency,
-                delete_jobs="always",
-                install_signal_handlers=False,
-                fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
-                update_heartbeat_interval=seconds / 3,
-            )
+            with name_remedy():
+                await app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=concurrency,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                    fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
+                    update_heartbeat_interval=seconds / 3,
+                )
         finally:
             sweeping.cancel()
             await wait_for_end(sweeping)
             with contextlib.suppress(ConnectorException):  # other processes do it later
                 await _sweep(reconciler, manager)
     raise StoreUnavailable("the job worker stopped: see its log for the reason")
+
+
+@contextlib.contextmanager
+def name_remedy() -> Iterator[None]:
+    """Raise `StoreUnavailable` with what to do if the block gets no connection."""
+    try:
+        yield
+    except (PoolTimeout, ConnectorException) as error:
+        reason = error if isinstance(error, PoolTimeout) else error.__cause__
+        if not isinstance(reason, PoolTimeout):
+            raise
+        raise StoreUnavailable(f"no connection for jobs ({reason}): {_MORE_CONNECTIONS}") from error
 
 
 async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:

@@ -119,9 +119,7 @@ _REMEDIES: dict[type, str] = {
     errors.LockNotAvailable: "another session keeps a lock: try again, or end that session",
     errors.InvalidSqlStatementName: _NO_POOLER,
     errors.DuplicatePreparedStatement: _NO_POOLER,
-    PoolTimeout: (
-        "check that the server runs, can be reached, and allows so many connections (max_connections)"
-    ),
+    PoolTimeout: f"check that the server runs and can be reached; if so, {_FEWER_CONNECTIONS}",
     psycopg.OperationalError: "check that the server runs and can be reached",
 }
 """Remedies by error class; the most specific class applies."""
