@@ -15,6 +15,8 @@ import remanence
 from remanence import Memory, Message, Policy
 from remanence.notes.redact import redact
 from remanence.server.app import create_app
+from remanence.server.proxy.openai import OpenAIChat
+from remanence.server.proxy.requests import Requests
 from remanence.tokens import counter_for
 from remanence.types import ToolCallPart
 from remanence.types.receipt import chain
@@ -100,6 +102,24 @@ async def test_messages_of_much_json_are_read_and_checked_beside_the_loop(
     assert response.is_success
     assert stored["rendered"][0]["content"] == [part]
     assert max(lengths, default=0) == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "file"), [("read_object", "json_value.py"), ("chain", "identity.py")]
+)
+async def test_proxied_histories_are_read_and_hashed_beside_the_loop(
+    function: str, file: str
+) -> None:
+    said = [{"role": "user", "content": f"Step {number} is done."} for number in range(1_000)]
+    content = json.dumps({"model": "m", "messages": said}).encode()
+    async with Memory.open("sqlite:///:memory:") as memory:
+        requests = Requests(memory, recognize=True)
+        with calls_here(function, file) as lengths:
+            headers = {"x-remanence-conversation": "trip"}
+            prepared = await requests.prepare(OpenAIChat(), headers, content, None)
+
+    assert prepared.turn
+    assert max(lengths, default=0) < 100
 
 
 @pytest.mark.parametrize("activate", ["over_budget", "when_observed"])

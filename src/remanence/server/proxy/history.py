@@ -180,7 +180,8 @@ class Histories:
             RemanenceError: a message cannot be stored, or the store failed.
         """
         slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
-        history = _History(name, messages, list(chain(messages)), question, slides)
+        ids = await asyncio.to_thread(list, chain(messages))
+        history = _History(name, messages, ids, question, slides)
         async with self._locks[hash(name) % _LOCKS]:
             while True:
                 if question is not None:  # its answer may go to a branch
@@ -200,7 +201,8 @@ class Histories:
         tape, done, messages = match.tape, match.length, history.messages
         waits = not whole and messages[-1].role == "assistant"
         length = max(done, len(messages) - waits)
-        new = [] if waits and done == len(messages) else _missing(match, messages[:length])
+        is_whole = waits and done == len(messages)
+        new = [] if is_whole else await asyncio.to_thread(_missing, match, messages[:length])
         version = tape.state.tape_version
         if (_version_of(tape.conversation, history.question) or version) != version:
             raise ConversationErased(tape.conversation.id)
@@ -417,7 +419,9 @@ async def _find_inside(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _
 
     Only its first message, such as a summary, may be missing among the newest of the tape.
     """
-    keys = [key_of(message) for message in messages]
+    if not tapes:
+        return None
+    keys = await asyncio.to_thread(list, map(key_of, messages))
     for tape in tapes:
         newest = await _read_joined(tape, max(0, tape.last_seq - _INSIDE), _INSIDE)
         stored = [key_of(message) for message in newest]

@@ -134,7 +134,8 @@ class Requests:
             return prepared
         telemetry.proxy_requested("off", kind)
         if self._is_to_warn(kind):
-            named = conversation_of(headers, read_object(content) or {})
+            body = await asyncio.to_thread(read_object, content)
+            named = conversation_of(headers, body or {})
             telemetry.proxy_without_memory(named, kind, detail or reason)
         return Prepared(content=content, reason=reason)
 
@@ -172,13 +173,13 @@ class Requests:
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
-        body = _read_body(headers, content)
+        body = await asyncio.to_thread(_read_body, headers, content)  # may have a million values
         conversation = conversation_of(headers, body)
         if conversation is None and not self._recognize:
             raise _Unnamed("the request names no conversation")
-        prompts, own = api.split(body)
+        prompts, own = await asyncio.to_thread(api.split, body)
         whole = next((at for at, one in enumerate(own) if is_reference(one)), len(own))
-        units = read_units(api, own[:whole] or own)
+        units = await asyncio.to_thread(read_units, api, own[:whole] or own)
         if not units:
             raise UnknownHistory("the request has no messages")
         # Conversations with equal beginnings become branches of one name, like edited histories.
@@ -188,7 +189,8 @@ class Requests:
             of_user = hashlib.sha256(name.user.encode()).hexdigest()[:_USER_DIGITS]
             name = replace(name, conversation=f"{name.conversation}-{of_user}")
         if whole < len(own):
-            units = read_units(api, own, await self._items.read(name, api))
+            items = await self._items.read(name, api)
+            units = await asyncio.to_thread(read_units, api, own, items)
         messages = [unit.message for unit in units]
         for field in _OUTPUT_LIMITS:
             if isinstance(most := body.get(field), int) and most <= _SIDE_TOKENS:
@@ -203,7 +205,8 @@ class Requests:
         stored = await self._absorb(name, messages, branch=not is_side)
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
-        newest = max((at for at, m in enumerate(messages) if _is_user_text(m)), default=None)
+        backwards = reversed(range(len(messages)))
+        newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         model = f"{api.provider}:{body.get('model')}"
         context = await stored.conversation.context(
@@ -216,7 +219,7 @@ class Requests:
         )
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
-            content=content if rewritten is None else json.dumps(rewritten).encode(),
+            content=content if rewritten is None else await asyncio.to_thread(_dump, rewritten),
             turn=Turn(api=api, model=model, name=name, messages=messages, stored=stored),
             omitted=() if rewritten is None else context.omitted,
         )
@@ -310,6 +313,10 @@ def _read_body(headers: Mapping[str, str], content: bytes) -> JsonObject:
             f"the body is compressed ({encoding:.20}): send it without content-encoding"
         )
     raise InvalidMessage("the body is not a JSON object")
+
+
+def _dump(body: JsonObject) -> bytes:
+    return json.dumps(body).encode()
 
 
 def _has_answer(messages: Sequence[Message]) -> bool:
