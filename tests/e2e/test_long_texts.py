@@ -18,9 +18,10 @@ from remanence.server.app import create_app
 from remanence.server.proxy.openai import OpenAIChat
 from remanence.server.proxy.requests import Requests
 from remanence.tokens import counter_for
-from remanence.types import ToolCallPart
+from remanence.types import OtherPart, ToolCallPart
 from remanence.types.receipt import chain
 from remanence.wire.boundaries import orphan
+from remanence.wire.content import is_reasoning
 from remanence.wire.validate import anthropic_problems, openai_problems
 
 LONG = 30_000
@@ -120,6 +121,16 @@ async def test_proxied_histories_are_read_and_hashed_beside_the_loop(
 
     assert prepared.turn
     assert max(lengths, default=0) < 100
+
+
+def test_the_json_of_a_part_is_parsed_for_its_type_only_if_it_may_be_reasoning() -> None:
+    raw = json.dumps({"type": "thing", **{f"key {number}": number for number in range(LONG)}})
+    with calls_here("read_object", "json_value.py") as lengths:
+        is_found = is_reasoning(OtherPart(dialect="openai", raw=raw))
+        is_known = is_reasoning(OtherPart(dialect="openai", raw='{"type": "reasoning"}'))
+
+    assert (is_found, is_known) == (False, True)
+    assert max(lengths) < 100
 
 
 @pytest.mark.parametrize("activate", ["over_budget", "when_observed"])

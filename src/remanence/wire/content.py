@@ -31,6 +31,8 @@ SYSTEM_MARK = "[system message]"
 NOTHING_READABLE = "[content that only another provider can read]"
 
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_REASONING_WORDS = ("thinking", "reasoning", "thought")
+"""One of these is in the JSON of each such part; that of another one need not be parsed."""
 
 IMAGE_HEADS = {
     "iVBORw0KGgo": "image/png",
@@ -273,4 +275,4 @@ def _strings(value: object) -> Iterator[str]:
 
 def is_reasoning(part: OtherPart) -> bool:
     """Return whether a part is a model's reasoning, which only its own provider may see."""
-    return part.type in _REASONING
+    return any(word in part.raw for word in _REASONING_WORDS) and part.type in _REASONING
