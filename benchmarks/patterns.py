@@ -33,8 +33,6 @@ DYNAMIC = "x"
 BOUNDED: Mapping[str, int] = {
     "notes.literals._scan": 1_000,  # parts of `SLICE_CHARACTERS`
     "dates.find._WORD_BEFORE": 20,  # what stands before a date
-    "dates.required_words._ESCAPE_OR_CLASS": 400,  # phrases of the package itself
-    "dates.required_words._GROUP": 400,
 }
 """The most characters that a pattern is given, where the code around it sets a bound."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from remanence.dates import DateMention, find_dates, iso_date, render_date, resolve_dates
-from remanence.dates.language import languages, words_of
+from remanence.dates.language import languages
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUNDAY = datetime(2023, 5, 14, 9, 0, tzinfo=UTC)
@@ -412,18 +412,6 @@ def test_languages_are_told_apart_within_one_message() -> None:
     assert (
         resolve_dates("어제 met him, gestern auch", MONDAY) == "2023-05-07 met him, 2023-05-07 auch"
     )
-
-
-def test_no_pattern_is_skipped_that_would_have_matched() -> None:
-    samples = [
-        text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]
-    ]
-    for language in languages():
-        for text in [*samples, *TRAPS]:
-            words = words_of(text)
-            for pattern in language.patterns:
-                if pattern.regex.search(text):
-                    assert pattern.may_match(text, words), (pattern.phrase.pattern, text)
 
 
 @pytest.mark.parametrize(

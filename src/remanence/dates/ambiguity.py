@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from operator import itemgetter
 
-from remanence.dates.language import fold, language_of, words_of
+from remanence.dates.language import WORD, fold, language_of, words_of
 from remanence.dates.periods import DateMention
-from remanence.dates.required_words import WORD
 
 _SAME_DAY_WITHIN = 60
 _MENTIONS_AROUND = 30

@@ -81,14 +81,11 @@ def _candidates(
 ) -> Iterator[_Candidate | None]:
     """Yield the matches, and None after each pattern, where the caller may pause."""
     for start, end in windows:
-        window = text[start:end]
-        words = words_of(window)
+        words = words_of(text[start:end])
         fit = len(words & language.known_words)
         if is_foreign(language, words):
             continue
         for pattern in language.patterns:
-            if not pattern.may_match(window, words):
-                continue
             for match in pattern.regex.finditer(text, start, end):
                 if _is_cut(match):
                     continue

@@ -12,9 +12,11 @@ from remanence.dates import meanings
 from remanence.dates.clause import ClauseWords, clause_words
 from remanence.dates.meanings import DateReading
 from remanence.dates.periods import Period
-from remanence.dates.required_words import LETTERS, WORD, keywords, slot_words
 from remanence.languages.vocabulary import vocabulary
 
+LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
+"""Letters of the scripts with spaces; another script may follow directly, as particles do."""
+WORD = re.compile(f"[{LETTERS}]+")
 _BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 _AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 _NEVER = r"(?!)"
@@ -103,9 +105,10 @@ class Language:
     def trigger_words(self) -> frozenset[str]:
         """Words that may signal a date; none for a script without spaces."""
         rare = (
-            slot_words(words, spaced=True)
-            for name, words in self.slots.items()
+            WORD.findall(phrase)
+            for name, phrases in self.slots.items()
             if name.split("_")[0] in _RARE_SLOTS
+            for phrase in phrases
         )
         return self.triggers and self.triggers.union(*rare)
 
@@ -126,18 +129,6 @@ class PhrasePattern:
 
     language: Language
     phrase: Phrase
-
-    def may_match(self, window: str, words: frozenset[str]) -> bool:
-        """Return whether `window`, which has `words` in lower case, may match."""
-        if self.language.triggers:
-            return not any(map(words.isdisjoint, self.keywords))
-        return all(any(word in window for word in needed) for needed in self.keywords)
-
-    @cached_property
-    def keywords(self) -> tuple[frozenset[str], ...]:
-        """Sets of words, of each of which every matching text has at least one."""
-        language = self.language
-        return keywords(self.phrase.pattern, language.slots, spaced=bool(language.triggers))
 
     @cached_property
     def regex(self) -> re.Pattern[str]:

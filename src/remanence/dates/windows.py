@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 
-from remanence.dates.language import Language, fold, language_of, languages, words_of
-from remanence.dates.required_words import WORD
+from remanence.dates.language import WORD, Language, fold, language_of, languages, words_of
 
 _REACH = 60
 """Characters to search around a trigger; no mention is longer."""
