@@ -147,8 +147,8 @@ class Extraction:
             before=tuple(before),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            drafts = _with_source(await self.extractor.extract(request), messages)
-        drafts = tuple(_without_future(draft, request.now) for draft in drafts)
+            found = await self.extractor.extract(request)
+        drafts = tuple(_complete(draft, messages, request.now) for draft in found)
         if spoken:
             said = (*before, *messages)
             drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)
@@ -182,21 +182,16 @@ async def merge_known(
     return await asyncio.to_thread(merge, drafts, known, past=past)
 
 
-def _with_source(drafts: Sequence[FactDraft], messages: Sequence[Message]) -> tuple[FactDraft, ...]:
-    """Return the drafts, those without a source as made from all messages, to go with any of them."""
-    drafts = [
-        replace(draft, tags=tuple(tag for tag in draft.tags if tag != WISH)) for draft in drafts
-    ]
-    if not messages:
-        return tuple(drafts)
-    first_seq, last_seq = messages[0].seq, messages[-1].seq
-    return tuple(
-        draft if draft.first_seq else replace(draft, first_seq=first_seq, last_seq=last_seq)
-        for draft in drafts
+def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> FactDraft:
+    """Return a draft of an extractor with its source, and without a tag that is not its to give.
+
+    Without a source it is made from all messages, to go with any of them. It holds from *now* at the
+    latest: a message dated ahead has a wrong clock.
+    """
+    if messages and not draft.first_seq:
+        draft = replace(draft, first_seq=messages[0].seq, last_seq=messages[-1].seq)
+    return replace(
+        draft,
+        tags=tuple(tag for tag in draft.tags if tag != WISH),
+        valid_from=draft.valid_from and min(draft.valid_from, now),
     )
-
-
-def _without_future(draft: FactDraft, now: datetime) -> FactDraft:
-    """Return a draft that holds from now at the latest: a message dated ahead has a wrong clock."""
-    is_ahead = draft.valid_from is not None and draft.valid_from > now
-    return replace(draft, valid_from=now) if is_ahead else draft
