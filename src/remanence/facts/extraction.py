@@ -69,14 +69,13 @@ class Extraction:
         facts of them first. Facts of other conversations that were saved meanwhile cost no second call.
         """
         state, after = snapshot.state, snapshot.state.facts_seq
-        last_seq = messages[-1].seq
-        drafts: Sequence[FactDraft] = ()
-        owner = state.owner
+        last_seq, owner = messages[-1].seq, state.owner
+        assert owner is not None  # or no facts would be due
         start = max(0, after - MESSAGES_BEFORE)
         before = await self.store.messages(state.ref, after=start, limit=after - start)
-        seen = await visible(state, (*before, *messages)) if owner is not None else ()
-        new = tuple(message for message in seen if message.seq > after)
-        if owner is not None and new:
+        seen = await visible(state, (*before, *messages))
+        drafts: Sequence[FactDraft] = ()
+        if new := [message for message in seen if message.seq > after]:
             notes = [
                 note
                 for segment in snapshot.segments
@@ -88,13 +87,11 @@ class Extraction:
                 state.ref,
                 messages=new,
                 notes=notes,
-                before=tuple(message for message in seen if message.seq <= after),
+                before=[message for message in seen if message.seq <= after],
                 spoken=True,
             )
         for _ in range(TRIES):
-            changes = FactChanges()
-            if owner is not None and drafts:
-                changes = await self.merge(drafts, owner, state.ref)
+            changes = await self.merge(drafts, owner, state.ref) if drafts else FactChanges()
             committed = await self.store.commit_facts(
                 state, changes, facts_seq=last_seq, at=self.clock.now()
             )
