@@ -1,7 +1,7 @@
 """The current facts of a user, found by what they must share with a new one that concerns them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from math import ceil
 from typing import TypeAlias
 
@@ -23,12 +23,6 @@ class CurrentFacts:
 
     def __init__(self, known: Sequence[Fact]) -> None:
         self._facts: dict[str, Fact] = {}
-        self._places: dict[str, int] = {}
-        self._homes: list[str] = []
-        self._others: list[str] = []
-        """Facts that are no statements, which may share function words alone with what they end."""
-        self._by_text: _Index = defaultdict(list)
-        self._by_source: _Index = defaultdict(list)
         self._by_term: _Index = defaultdict(list)
         self._by_form: _Index = defaultdict(list)
         self._forms: defaultdict[str, set[_Form]] = defaultdict(set)
@@ -44,22 +38,15 @@ class CurrentFacts:
 
     def add(self, fact: Fact) -> None:
         """Add a fact that was written after all others."""
-        said, key = meaning(fact), fact.id
-        self._places[key] = len(self._places)
-        self._facts[key] = fact
-        self._by_text[fact.summary.casefold()].append(key)
-        self._by_source[fact.conversation, fact.first_seq].append(key)
+        said = meaning(fact)
+        self._facts[fact.id] = fact
         for term in said.bag:
-            self._by_term[said.numbers, term].append(key)
-        if is_home(fact):
-            self._homes.append(key)
-        if not _is_statement(fact):
-            self._others.append(key)
-            return
-        form = _form(said)
-        self._by_form[form].append(key)
-        for stem in _stems(said):
-            self._forms[stem].add(form)
+            self._by_term[said.numbers, term].append(fact.id)
+        if _is_statement(fact):
+            form = _form(said)
+            self._by_form[form].append(fact.id)
+            for stem in _stems(said):
+                self._forms[stem].add(form)
 
     def remove(self, fact_id: str) -> None:
         """Remove a fact that has ended."""
@@ -70,42 +57,41 @@ class CurrentFacts:
         return self._facts.get(fact_id) if fact_id else None
 
     def alike(self, said: Fact | FactDraft) -> list[Fact]:
-        """Return the facts that may say the same as another, or deny it."""
-        return self._in_order(self._alike(said))
+        """Return the facts that may say the same as another, or deny it.
+
+        They have its text, or its numbers and a rare term of it: facts that say the same share so
+        many terms that one of the rarest ones is among them.
+        """
+        mine, text = meaning(said), said.summary.casefold()
+        found = [self._by_term.get((mine.numbers, term), ()) for term in mine.bag]
+        spare = len(found) - ceil(ALIKE * len(found))
+        ids = frozenset().union(*sorted(found, key=len)[: spare + 1])
+        return [fact for fact in self if fact.id in ids or fact.summary.casefold() == text]
 
     def contrary(self, fact: Fact) -> list[Fact]:
         """Return the facts that may contradict another, or that it may contradict."""
-        found = self._alike(fact).union(
-            self._by_source.get((fact.conversation, fact.first_seq), ())
-        )
-        return self._in_order(found.union(self._homes) if is_home(fact) else found)
+        ids = {old.id for old in self.alike(fact)}
+        source, moves = (fact.conversation, fact.first_seq), is_home(fact)
+        return [
+            old
+            for old in self
+            if old.id in ids
+            or (old.conversation, old.first_seq) == source
+            or (moves and is_home(old))
+        ]
 
     def comparable(self, fact: Fact) -> list[Fact]:
-        """Return the facts of which a learned score may say that one ends the other."""
+        """Return the facts of which a learned score may say that one ends the other.
+
+        Facts that are no statements may share function words alone with what they end.
+        """
         if not _is_statement(fact):
             return list(self)
         said = meaning(fact)
         forms = {form for stem in _stems(said) for form in self._forms.get(stem, ())}
         forms.discard(_form(said))
-        found = set(self._others).union(*(self._by_form[form] for form in forms))
-        return self._in_order(found)
-
-    def _alike(self, said: Fact | FactDraft) -> set[str]:
-        """Return the ids of facts with the text of another, or its numbers and a rare term of it.
-
-        Facts that say the same share so many terms that one of the rarest ones is among them.
-        """
-        mine = meaning(said)
-        found = [self._by_term.get((mine.numbers, term), ()) for term in mine.bag]
-        spare = len(found) - ceil(ALIKE * len(found))
-        return set(self._by_text.get(said.summary.casefold(), ())).union(
-            *sorted(found, key=len)[: spare + 1]
-        )
-
-    def _in_order(self, found: Iterable[str]) -> list[Fact]:
-        facts = self._facts
-        ids = sorted(filter(facts.__contains__, found), key=self._places.__getitem__, reverse=True)
-        return [facts[fact_id] for fact_id in ids]
+        ids = {fact_id for form in forms for fact_id in self._by_form[form]}
+        return [old for old in self if old.id in ids or not _is_statement(old)]
 
 
 def _is_statement(fact: Fact) -> bool:
