@@ -58,6 +58,7 @@ class Language:
         slots: Values of words; a suffix after `_` in the name only distinguishes variants.
         phrases: Dates and traps. The rendering keeps the group `word`.
         render: Formats of a rendered date, by grain.
+        note: Formats of a date in a note, by grain, and that of a year other than the note's.
         months: Names of the months for the rendering, if it has any.
         seasons: Names of the seasons for the rendering, from spring on.
         triggers: Words, besides those of slots, that may signal a date in a script with spaces.
@@ -80,6 +81,7 @@ class Language:
     slots: Mapping[str, Mapping[str, int | str]]
     phrases: tuple[Phrase, ...]
     render: Mapping[str, str]
+    note: Mapping[str, str]
     months: tuple[str, ...]
     seasons: tuple[str, ...]
     triggers: frozenset[str]
@@ -193,6 +195,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         },
         phrases=(*_dates(lines["dates"]), *_traps(lines.get("traps", ""))),
         render=table.get("render", {}),
+        note=table.get("note", {}),
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
         triggers=frozenset(_words(table.get("triggers", ""))),

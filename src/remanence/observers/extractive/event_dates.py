@@ -11,9 +11,6 @@ _WEEKDAY = re.compile(
     r"|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]",
     re.IGNORECASE,
 )
-_UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
-_WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
-_WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
 _PARTICLES = ("은", "는", "이", "가", "을", "를", "과", "와", "으로", "로", "이랑", "랑")
 """Korean particles that depend on the sound before them: after a consonant, after a vowel."""
 
@@ -85,41 +82,21 @@ def _names_its_day(mention: DateMention, at: datetime) -> bool:
 
 
 def _render(mention: DateMention, at: datetime) -> str:
-    units = _UNITS.get(mention.language)
-    if units and mention.grain in ("day", "moment", "month", "week", "weekend"):
-        return _with_units(mention, at, units)
-    return _english(mention, at) if mention.language == "english" else render_date(mention)
-
-
-def _english(mention: DateMention, at: datetime) -> str:
-    year = "" if mention.first.year == at.year else f" {mention.first.year}"
-    month = _month_name(mention)
-    match mention.grain:
-        case "day" | "moment":
-            weekday = _WEEKDAY.search(mention.text)
-            lead = f"{weekday[0]} " if weekday else ""
-            word = f" {mention.word}" if mention.word else ""
-            return f"{lead}{month} {mention.first.day}{year}{word}"
-        case "week" | "weekend":
-            return f"from {month} {mention.first.day}{year}"
-        case "month":
-            return f"{month}{year}"
-        case _:
-            return render_date(mention)
-
-
-def _with_units(mention: DateMention, at: datetime, units: str) -> str:
-    day, space = mention.first, " " if mention.language == "korean" else ""
-    year = "" if day.year == at.year else f"{day.year}{units[0]}{space}"
-    month = f"{year}{day.month}{units[1]}"
-    if mention.grain == "month":
-        return month
-    shown = f"{month}{space}{day.day}{units[2]}"
-    if mention.grain in ("week", "weekend"):
-        return shown + (_WEEK if mention.grain == "week" else _WEEKEND)[mention.language]
+    """Return the date in the format of notes of its language, without the parts that are empty."""
+    formats, first = language_of(mention.language).note, mention.first
+    if mention.grain == "year" or mention.grain not in formats:
+        return render_date(mention)
     weekday = _WEEKDAY.search(mention.text)
-    parts = [shown, weekday[0] if weekday else "", mention.word]
-    return space.join(part for part in parts if part)
+    parts = {
+        "year": "" if first.year == at.year else formats["year"].format(year=first.year),
+        "month": _month_name(mention),
+        "number": first.month,
+        "day": first.day,
+        "weekday": weekday[0] if weekday else "",
+        "word": mention.word,
+    }
+    shown = (part.format(**parts) for part in formats[mention.grain].split(" "))
+    return " ".join(filter(None, shown))
 
 
 def _fits(text: str, shown: str, following: str) -> bool:
