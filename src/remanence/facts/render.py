@@ -1,11 +1,9 @@
 """Facts rendered as text for a context."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
-from functools import partial
 from itertools import groupby
 from math import log2
-from operator import attrgetter
 from typing import NamedTuple
 
 from remanence.dates.local_time import to_zone, zone_of_user
@@ -69,21 +67,27 @@ _MIN_LINE = 8
 """Tokens of the shortest line of a fact."""
 
 
-class _Heads(NamedTuple):
-    """The words above wishes of the user, and above everything else that is known."""
+class _Layout(NamedTuple):
+    """The words above wishes of the user, and above everything else that is known.
+
+    Facts are below the day in *zone* from which they hold, the newest first. Without it they keep
+    their order, each with its type and its id.
+    """
 
     wishes: str
     information: str
+    zone: tzinfo | None = None
 
-    def of(self, fact: Fact) -> str:
+    def head(self, fact: Fact) -> str:
         return self.wishes if is_wish(fact) else self.information
 
+    def day(self, fact: Fact) -> str:
+        return f"{to_zone(fact.valid_from, self.zone):%Y-%m-%d}" if self.zone else ""
 
-class _Line(NamedTuple):
-    """A fact as a line, and the day that stands above it; none where facts have no order in time."""
-
-    day: str
-    text: str
+    def line(self, fact: Fact) -> str:
+        if self.zone:
+            return f"- {fact.summary}"
+        return f"- [{fact.type}] {fact.summary} (id: {fact.id})"
 
 
 def other_facts_text(
@@ -104,8 +108,8 @@ def other_facts_text(
     others = [fact for fact in facts if not is_own(fact, here)]
     newest = max((fact.valid_from for fact in others), default=datetime.min.replace(tzinfo=UTC))
     others.sort(key=lambda fact: (_known(fact, newest), fact.valid_from), reverse=True)
-    heads = _Heads(WISHES, f"{HEADING}\n{PREAMBLE}")
-    return _by_day(heads, others, zone or _zone(snapshot), max_tokens, count_text)
+    layout = _Layout(WISHES, f"{HEADING}\n{PREAMBLE}", zone or _zone(snapshot))
+    return _render(layout, others, max_tokens, count_text)
 
 
 def own_facts_text(
@@ -127,9 +131,8 @@ def own_facts_text(
     lasting.sort(key=lambda f: (standing[f] // _STEP, f.valid_from), reverse=True)
     missing = _missing(lasting, snapshot)
     notes = max(_MIN_OWN, sum(segment.tokens for segment in snapshot.segments))
-    heads = _Heads(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}")
-    room = min(notes, max_tokens)
-    return _by_day(heads, missing, zone or _zone(snapshot), room, count_text)
+    layout = _Layout(OWN_WISHES, f"{OWN_HEADING}\n{OWN_PREAMBLE}", zone or _zone(snapshot))
+    return _render(layout, missing, min(notes, max_tokens), count_text)
 
 
 def is_own(fact: Fact, conversation_id: str) -> bool:
@@ -169,27 +172,8 @@ def _score(fact: Fact, score: float) -> float:
     return max(score, 0.0) if fact.made_by == SAVED else score
 
 
-def _by_day(
-    heads: _Heads,
-    ranked: Iterable[Fact],
-    zone: tzinfo,
-    max_tokens: int,
-    count_text: CountTokens,
-) -> str:
-    """Return the first facts that fit, by the day in *zone* from which they hold, newest first."""
-    line_of = partial(_line, zone=zone)
-    chosen = _choose(heads, ranked, line_of, max_tokens, count_text)
-    for facts in chosen.values():
-        facts.sort(key=lambda fact: (fact.valid_from, fact.first_seq or 0), reverse=True)
-    return _render(chosen, line_of)
-
-
 def _zone(snapshot: Snapshot) -> tzinfo:
     return zone_of_user(snapshot.tail) or UTC
-
-
-def _line(fact: Fact, *, zone: tzinfo) -> _Line:
-    return _Line(f"{to_zone(fact.valid_from, zone):%Y-%m-%d}", f"- {fact.summary}")
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
@@ -212,13 +196,8 @@ def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> st
 
 def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTokens) -> str:
     """Return retrieved facts in the given order, each with its id; empty if there are none."""
-    heads = _Heads(MATCHING_WISHES, f"{MEMORIES_HEADING}\n{MEMORIES_PREAMBLE}\n")
-    chosen = _choose(heads, facts, _line_with_id, max_tokens, count_text)
-    return _render(chosen, _line_with_id)
-
-
-def _line_with_id(fact: Fact) -> _Line:
-    return _Line("", f"- [{fact.type}] {fact.summary} (id: {fact.id})")
+    layout = _Layout(MATCHING_WISHES, f"{MEMORIES_HEADING}\n{MEMORIES_PREAMBLE}\n")
+    return _render(layout, facts, max_tokens, count_text)
 
 
 def prefix_markers(snapshot: Snapshot) -> tuple[str, str]:
@@ -237,43 +216,42 @@ def prefix_markers(snapshot: Snapshot) -> tuple[str, str]:
 
 
 def _choose(
-    heads: _Heads,
-    ranked: Iterable[Fact],
-    line_of: Callable[[Fact], _Line],
-    max_tokens: int,
-    count_text: CountTokens,
+    layout: _Layout, ranked: Iterable[Fact], max_tokens: int, count_text: CountTokens
 ) -> dict[str, list[Fact]]:
     """Return the first facts that fit, by their head.
 
     One that is too long is skipped, so that shorter ones after it may fit.
     """
     room = max_tokens
-    chosen: dict[str, list[Fact]] = {head: [] for head in heads}
+    chosen: dict[str, list[Fact]] = {layout.wishes: [], layout.information: []}
     above: set[str] = set()  # heads, and days below them, that are there already
     for fact in ranked:
         if room < _MIN_LINE:
             break
-        head, line = heads.of(fact), line_of(fact)
-        day = f"{head}\n{line.day}"
-        tokens = count_text(f"{line.text}\n")
+        head, day = layout.head(fact), layout.day(fact)
+        tokens = count_text(f"{layout.line(fact)}\n")
         if head not in above:
             tokens += count_text(f"{head}\n\n")
-        if line.day and day not in above:
-            tokens += count_text(f"{line.day}\n")
+        if day and f"{head}\n{day}" not in above:
+            tokens += count_text(f"{day}\n")
         if tokens <= room:
             chosen[head].append(fact)
-            above |= {head, day}
+            above |= {head, f"{head}\n{day}"}
             room -= tokens
     return chosen
 
 
-def _render(chosen: Mapping[str, Sequence[Fact]], line_of: Callable[[Fact], _Line]) -> str:
-    """Return facts as text, each day with a line of its own before its facts."""
+def _render(
+    layout: _Layout, ranked: Iterable[Fact], max_tokens: int, count_text: CountTokens
+) -> str:
+    """Return the first facts that fit, each day with a line of its own before its facts."""
     blocks = []
-    for head, facts in chosen.items():
+    for head, facts in _choose(layout, ranked, max_tokens, count_text).items():
+        if layout.zone:
+            facts.sort(key=lambda fact: (fact.valid_from, fact.first_seq or 0), reverse=True)
         lines = [head] if facts else []
-        for day, of_day in groupby(map(line_of, facts), key=attrgetter("day")):
+        for day, of_day in groupby(facts, layout.day):
             lines += [day] if day else []
-            lines += [line.text for line in of_day]
+            lines += map(layout.line, of_day)
         blocks.append("\n".join(lines))
     return "\n\n".join(filter(None, blocks))
