@@ -1,7 +1,6 @@
 """The windows of a text to search: those near a word that signals a date."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import chain
 
 from remanence.dates.language import WORD, Language, fold, language_of, languages, words_of
@@ -37,27 +36,15 @@ def is_foreign(language: Language, words: frozenset[str]) -> bool:
 
 def _near_words(text: str) -> Iterator[tuple[Language, Windows]]:
     """Yield the languages with spaces between words, found in a single pass over the text."""
-    triggers = words_of(text) & _all_trigger_words()
-    if not triggers:
-        return
-    positions: dict[str, list[int]] = {word: [] for word in triggers}
-    for found in WORD.finditer(text):
+    words = words_of(text)
+    triggers = {language: language.trigger_words & words for language in languages()}
+    positions: dict[str, list[int]] = {word: [] for own in triggers.values() for word in own}
+    for found in WORD.finditer(text) if positions else ():
         if (places := positions.get(fold(found[0]))) is not None:
             places.append(found.start())
-    for language in _with_spaces():
-        own = [positions[word] for word in language.trigger_words & triggers]
+    for language, own in triggers.items():
         if own:
-            yield language, _windows(sorted(chain.from_iterable(own)))
-
-
-@cache
-def _with_spaces() -> tuple[Language, ...]:
-    return tuple(language for language in languages() if language.triggers)
-
-
-@cache
-def _all_trigger_words() -> frozenset[str]:
-    return frozenset().union(*(language.trigger_words for language in _with_spaces()))
+            yield language, _windows(sorted(chain.from_iterable(positions[w] for w in own)))
 
 
 def _windows(positions: Iterable[int]) -> Windows:
