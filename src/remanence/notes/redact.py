@@ -3,7 +3,7 @@
 import re
 from itertools import pairwise
 
-from remanence.notes.secret_numbers import without_numbers
+from remanence.notes.secret_numbers import NUMBER_RULES
 from remanence.notes.substitution import MARK, Rule, apply_rules, substitute
 
 __all__ = ["MARK", "redact"]
@@ -93,7 +93,7 @@ _DIGIT = re.compile(f"[{''.join(_DIGITS)}]")
 def redact(text: str) -> str:
     """Replace each secret with `[secret]`; doubtful values are kept."""
     plain = text if text.isascii() else substitute(_DIGIT, lambda match: _DIGITS[match[0]], text)
-    redacted = without_numbers(apply_rules(_RULES, _KEY_BLOCK.sub(MARK, plain)))
+    redacted = apply_rules(_RULES, _KEY_BLOCK.sub(MARK, plain))
     return text if redacted == plain else redacted
 
 
@@ -138,4 +138,5 @@ _RULES = (
     Rule(_LOGIN, _without_password, _LOGINS),
     Rule(_AWS_SECRET, _without_random),
     Rule(_NAMED_CJK, lambda match: match[1] + MARK, _NAMING_CJK),
+    *NUMBER_RULES,
 )

@@ -1,9 +1,10 @@
-"""Redact secret numbers: payment cards, bank accounts, PINs and one-time codes."""
+"""Forms of secret numbers: payment cards, bank accounts, PINs and one-time codes."""
 
 import re
 
-from remanence.notes.substitution import MARK, Rule, apply_rules
+from remanence.notes.substitution import MARK, Rule
 
+_ANY_DIGIT = tuple("0123456789")
 _CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])", re.ASCII)
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
 """Lengths of card numbers by their first digit."""
@@ -47,13 +48,6 @@ _ZH_CODE = re.compile(
 _ZH_CODE_NAMES = ("验证码", "驗證碼", "認証コード", "暗証番号", "인증번호")
 
 
-def without_numbers(text: str) -> str:
-    """Replace secret numbers with `[secret]`."""
-    if not any(digit in text for digit in "0123456789"):
-        return text
-    return apply_rules(_RULES, text)
-
-
 def _card(match: re.Match[str]) -> str:
     digits = [int(character) for character in match[0] if character.isdigit()]
     fits = len(digits) in _CARD_LENGTHS[match[0][0]]
@@ -81,9 +75,9 @@ def _without_code(match: re.Match[str]) -> str:
     return match[0].replace(match[1], MARK)
 
 
-_RULES = (
-    Rule(_CARD, _card),
-    Rule(_IBAN, _iban),
+NUMBER_RULES = (
+    Rule(_CARD, _card, _ANY_DIGIT),
+    Rule(_IBAN, _iban, _ANY_DIGIT),
     Rule(
         _SOCIAL_SECURITY,
         lambda match: match[0].rstrip("0123456789-") + MARK,
