@@ -1,6 +1,6 @@
 import pytest
 from hypothesis import given, strategies as st
-from tests.builders import count_tokens
+from tests.builders import count_tokens, observe_request
 
 from remanence.notes import render_notes, usual_priority
 from remanence.observers.llm.lines import LineNotes, line_text
@@ -28,7 +28,7 @@ def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0)
         ordinary=limit, lasting=max(limit, lasting), critical=max(limit, lasting, critical)
     )
     made = LineNotes(tuple(notes), ())
-    return trim(made, limits, note_format="compact", count=count_tokens)
+    return trim(made, limits, observe_request())
 
 
 def test_notes_within_their_limit_stay_as_they_are() -> None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from remanence.notes import render_notes, usual_priority
 from remanence.notes.literals import find_literals
 from remanence.observers.llm.lines import LineNotes, Origin, line_text
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.values import Piece, missing_values, text_of
-from remanence.protocols import CountTokens, ObserveRequest, ReflectRequest
-from remanence.types import DroppedLine, Note, NoteFormat
+from remanence.protocols import ObserveRequest, ReflectRequest
+from remanence.types import DroppedLine, Note
+
+Request: TypeAlias = ObserveRequest | ReflectRequest
 
 ASKED_VALUES = 20
 TOKENS_A_VALUE = 20
@@ -51,7 +54,7 @@ class Task:
     not to be repeated. `keep` restores the notes that must not be lost.
     """
 
-    request: ObserveRequest | ReflectRequest
+    request: Request
     question: Question
     version: str
     origin: Origin
@@ -65,13 +68,7 @@ class Task:
 
     def fit(self, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes:
         """Drop the notes that do not fit; *wanted* ones are kept before others."""
-        return trim(
-            made,
-            self.limits,
-            note_format=self.request.note_format,
-            count=self.request.count_tokens,
-            wanted=wanted,
-        )
+        return trim(made, self.limits, self.request, wanted)
 
     def values_to_ask_for(self, notes: Sequence[Note]) -> tuple[str, ...]:
         """Return important values that are missing from *notes* and known notes, up to a limit."""
@@ -84,23 +81,18 @@ class Task:
 
 
 def trim(
-    made: LineNotes,
-    limits: Limits,
-    *,
-    note_format: NoteFormat,
-    count: CountTokens,
-    wanted: Collection[Note] = (),
+    made: LineNotes, limits: Limits, request: Request, wanted: Collection[Note] = ()
 ) -> LineNotes:
     """Drop notes until the rest fits the limits when rendered; keep at least one.
 
     The *wanted* ones are kept first, then CRITICAL ones, then decisions, preferences and open
     points, then IMPORTANT ones. Ties go to the note with the most exact values for its length.
     """
-    notes = made.notes
+    notes, count = made.notes, request.count_tokens
 
     def size(indices: Collection[int]) -> int:
         chosen = [note for index, note in enumerate(notes) if index in indices]
-        return count(render_notes(chosen, note_format))
+        return count(render_notes(chosen, request.note_format))
 
     if size(range(len(notes))) <= limits.ordinary:
         return made
