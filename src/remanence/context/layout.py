@@ -1,6 +1,6 @@
 """Layout of a context from a snapshot of the tape: prefix, raw tail, volatile block."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from remanence.context.context import (
     SystemBlock,
     shown_whole,
 )
-from remanence.context.tail import FittedTail, fit_tail, short_results
+from remanence.context.tail import CountMessage, FittedTail, fit_tail, short_results
 from remanence.dates.local_time import to_zone, zone_of, zone_of_user
 from remanence.errors import ContextOverflow
 from remanence.notes.excerpts import whole
@@ -119,7 +119,7 @@ class Layout(NamedTuple):
     request: ContextRequest
     policy: Policy
     count_text: CountTokens
-    count_message: Callable[[Message], int]
+    count_message: CountMessage
 
     def context(self) -> Context:
         """Build the context.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from remanence.context.context import Omitted
 from remanence.notes.excerpts import ELLIPSIS, beginning, ending, fair_share
@@ -13,6 +13,8 @@ from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPar
 from remanence.wire.boundaries import groups
 from remanence.wire.content import read_result_parts
 from remanence.wire.json_value import dumps
+
+CountMessage: TypeAlias = Callable[[Message], int]
 
 STAND_IN_TOKENS = 2_000
 STAND_IN_CHARACTERS = 160
@@ -43,7 +45,7 @@ def fit_tail(
     last_sum_tokens: int,
     budget: int,
     keep_last: int,
-    count: Callable[[Message], int],
+    count: CountMessage,
 ) -> FittedTail:
     """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
 
@@ -119,7 +121,7 @@ def _cut(
 
 
 def _with_excerpts(
-    messages: Sequence[Message], caps: Sequence[int], count: Callable[[Message], int]
+    messages: Sequence[Message], caps: Sequence[int], count: CountMessage
 ) -> tuple[Message, ...]:
     """Cut the middle of each message above its cap, if that makes it smaller."""
     return tuple(
@@ -131,7 +133,7 @@ def _with_excerpts(
 
 
 def _stand_in(
-    messages: Sequence[Message], room: int, count: Callable[[Message], int]
+    messages: Sequence[Message], room: int, count: CountMessage
 ) -> tuple[str, int | None]:
     """Return the beginnings of the newest *messages* that fit *room* tokens, and the first seq."""
     if not messages:
@@ -161,7 +163,7 @@ def _beginning(message: Message) -> str:
 
 
 def _fit(
-    messages: tuple[Message, ...], room: int, budget: int, count: Callable[[Message], int]
+    messages: tuple[Message, ...], room: int, budget: int, count: CountMessage
 ) -> tuple[int, tuple[Message, ...]]:
     """Shorten messages to *room* tokens if possible, and leave out the oldest to fit *budget*.
 
@@ -185,9 +187,7 @@ def _fit(
     return start, shown
 
 
-def _newest_calls(
-    run: Sequence[Message], room: int, count: Callable[[Message], int]
-) -> tuple[Message, ...]:
+def _newest_calls(run: Sequence[Message], room: int, count: CountMessage) -> tuple[Message, ...]:
     """Return a run without as many of its first calls and results as needed to fit *room*.
 
     Calls without a result go first. The remaining calls, at least one, take up to half of the room
@@ -210,7 +210,7 @@ def _newest_calls(
 
 
 def _without_calls(
-    run: Sequence[Message], ids: Sequence[str], count: Callable[[Message], int]
+    run: Sequence[Message], ids: Sequence[str], count: CountMessage
 ) -> Iterator[Message]:
     """Yield a run without some calls and their results, and with a note of their number."""
     gone = frozenset(ids)
@@ -239,9 +239,7 @@ def _tokens(messages: Sequence[Message]) -> int:
     return sum(message.tokens for message in messages)
 
 
-def _shrunk(
-    messages: Sequence[Message], room: int, count: Callable[[Message], int]
-) -> tuple[Message, ...]:
+def _shrunk(messages: Sequence[Message], room: int, count: CountMessage) -> tuple[Message, ...]:
     """Cut the middles of the largest messages until all fit *room*, if that suffices."""
     cap = max(1, fair_share([message.tokens for message in messages], room))
     return _with_excerpts(messages, [cap] * len(messages), count)
@@ -257,7 +255,7 @@ def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitt
     )
 
 
-def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
+def _excerpt(message: Message, cap: int, count: CountMessage) -> Message:
     """Return the message without the middles of its parts, or of all its texts as one part.
 
     It has about *cap* tokens at most. If that has no room for the beginnings of many calls or
@@ -272,7 +270,7 @@ def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Mes
     return short
 
 
-def _without_first_texts(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
+def _without_first_texts(message: Message, cap: int, count: CountMessage) -> Message:
     """Return the message without the texts of its first parts, as many as needed to fit."""
     excess, content = message.tokens - cap, list(message.content)
 
@@ -319,7 +317,7 @@ def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
         yield TextPart(text="\n".join(texts))
 
 
-def _without_middles(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
+def _without_middles(message: Message, cap: int, count: CountMessage) -> Message:
     characters = max(40, fair_share(_lengths(message.content), cap * 3))
     for _ in range(12):
         content = tuple(_short_part(part, characters, message.seq) for part in message.content)
@@ -374,7 +372,7 @@ def short_results(
     *,
     covered_seq: int,
     keep: int | None,
-    count: Callable[[Message], int],
+    count: CountMessage,
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
     """Abridge all but the newest *keep* tool results up to *covered_seq*.
 
@@ -391,7 +389,7 @@ def short_results(
     return shown, _excerpts(shown, messages)
 
 
-def _with_short_results(message: Message, count: Callable[[Message], int]) -> Message:
+def _with_short_results(message: Message, count: CountMessage) -> Message:
     content = tuple(_short_result(part) for part in message.content)
     if content == message.content:
         return message
