@@ -87,12 +87,14 @@ def _is_spelt_like_name(text: str, mention: DateMention) -> bool:
 def _is_doubtful(text: str, mention: DateMention) -> bool:
     """Return whether a mention is a bound, recurrent, said of today, or a weekday with a number."""
     before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
+    language = language_of(mention.language)
+    weekdays = language.slots.get("weekday", {})
     return bool(
         _MANY.match(after)
         or _TODAY_IS.search(before)
         or (_BOUND.search(before) and mention.text.casefold().endswith("ago"))
-        or language_of(mention.language).clause.is_habit(text, mention.start, mention.end)
-        or (_NUMBER_AFTER.match(after) and _is_weekday(mention))
+        or language.clause.is_habit(text, mention.start, mention.end)
+        or (_NUMBER_AFTER.match(after) and not weekdays.keys().isdisjoint(words_of(mention.text)))
     )
 
 
@@ -116,11 +118,6 @@ def _is_reported(
             for other in around
         )
     )
-
-
-def _is_weekday(mention: DateMention) -> bool:
-    weekdays = language_of(mention.language).slots.get("weekday", {})
-    return not weekdays.keys().isdisjoint(words_of(mention.text))
 
 
 def _has_figures(mention: DateMention, around: Sequence[DateMention]) -> bool:

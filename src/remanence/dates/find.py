@@ -126,20 +126,16 @@ def _read(
     period = meaning(DateReading(at=at, slots=slots, word=word, is_monday_first=is_monday_first))
     if period is None:
         return None
+    before_words = match.string[max(0, match.start() - _MAX_PARTICLE) : match.start()]
     return DateMention(
         start=match.start(),
         end=match.end(),
         text=match[0],
         word=word if period.grain in ("moment", "season") else "",
         language=language.name,
-        after_particle=_is_after_particle(language, match),
+        after_particle=language.particle.search(before_words) is not None,
         **period._asdict(),
     )
-
-
-def _is_after_particle(language: Language, match: Match[str]) -> bool:
-    before = match.string[max(0, match.start() - _MAX_PARTICLE) : match.start()]
-    return language.particle.search(before) is not None
 
 
 def _weekday_before(language: Language, match: Match[str]) -> Match[str] | None:

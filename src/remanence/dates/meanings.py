@@ -203,13 +203,8 @@ def calendar_day(reading: DateReading) -> Period | None:
     if "weekday" not in reading.slots:
         return None
     days = (_day(this_year + step, month, day) for step in (0, 1, -1))
-    return next((d for d in days if d and _agrees(d.first, reading)), None)
-
-
-def _agrees(day: date, reading: DateReading) -> bool:
-    """Return whether a day near the message is the weekday that is named with it."""
-    is_near = abs(day - reading.today) <= _NEAR
-    return is_near and day.weekday() == reading.number("weekday")
+    near = (d for d in days if d and abs(d.first - reading.today) <= _NEAR)
+    return next((d for d in near if d.first.weekday() == reading.number("weekday")), None)
 
 
 def day_of_month(reading: DateReading) -> Period:

@@ -60,7 +60,8 @@ def contradicts(new: Fact, old: Fact) -> bool:
     if is_answer(mine.text):
         return _corrects(new, old)  # The words of a question are not the user's.
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
-    moves = is_home(new) and is_home(old) and _differ(mine, theirs)
+    differ = not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
+    moves = is_home(new) and is_home(old) and differ
     moves = moves and not _denies_elsewhere(mine, theirs) and _says_besides(theirs, mine) < 0
     return (denies or moves) and _have_same_subject(mine, theirs, new.user)
 
@@ -175,11 +176,6 @@ def _says_besides(one: Meaning, other: Meaning) -> float:
     """
     restates = len(one.bag - other.bag) <= 1 and len(other.bag - one.bag) <= 1
     return -inf if restates else fact_scores(one.text)[SEVERAL]
-
-
-def _differ(mine: Meaning, theirs: Meaning) -> bool:
-    """Return whether each of two facts says something that the other does not."""
-    return not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
 
 
 def is_stated_in(said: Fact, text: str) -> bool:

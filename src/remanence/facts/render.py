@@ -126,7 +126,11 @@ def own_facts_text(
     no more room than the notes, or `_MIN_OWN` tokens. Days are as in `other_facts_text`.
     """
     here = snapshot.state.ref.id
-    standing = {fact: _standing(fact) for fact in facts if is_own(fact, here)}
+    standing = {
+        fact: _score(fact, standing_of(scorer().score(Line(fact.summary, "user"))))
+        for fact in facts
+        if is_own(fact, here)
+    }
     lasting = [fact for fact, score in standing.items() if score >= 0]
     lasting.sort(key=lambda f: (standing[f] // _STEP, f.valid_from), reverse=True)
     missing = _missing(lasting, snapshot)
@@ -161,10 +165,6 @@ def _known(fact: Fact, newest: datetime) -> float:
     """
     days = (newest - fact.valid_from).total_seconds() / _SECONDS_OF_DAY
     return _score(fact, fact_scores(fact.summary)[KNOW]) - _AGING * log2(1 + days)
-
-
-def _standing(fact: Fact) -> float:
-    return _score(fact, standing_of(scorer().score(Line(fact.summary, "user"))))
 
 
 def _score(fact: Fact, score: float) -> float:

@@ -66,7 +66,7 @@ class ProcessPool:
                     "'__main__'`, or set observer_processes to 0",
                 ) from error
             finally:
-                _end(alone)
+                alone.shutdown(wait=False, cancel_futures=True)
 
     async def _run(
         self, executor: ProcessPoolExecutor, steps: Steps[Request, Result], request: Request
@@ -79,7 +79,7 @@ class ProcessPool:
 
     def close(self) -> None:
         """End the processes; requests in progress are given up."""
-        _end(self._executor)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _start(processes: int, *, yields: bool) -> ProcessPoolExecutor:
@@ -87,10 +87,6 @@ def _start(processes: int, *, yields: bool) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         processes, mp_context=context, initializer=_set_up, initargs=(yields,)
     )
-
-
-def _end(executor: ProcessPoolExecutor) -> None:
-    executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _portable(request: Request) -> Request:

@@ -46,14 +46,6 @@ def _vital(p: Passage) -> float:
     return 0.0 if p.is_of_people or p.is_output else p.scores.get("vital", 0.0)
 
 
-def _worth_among_people(p: Passage) -> float:
-    return p.scores["worth"] if p.is_of_people else 0.0
-
-
-def _worth_of_output(p: Passage) -> float:
-    return p.scores["output"] if p.is_output else 0.0
-
-
 def _is_small_talk(p: Passage) -> bool:
     """Return whether an agent says what is hardly ever worth noting: "I hope this helps"."""
     return p.is_of_agent and bool(p.scores) and p.scores["worth"] < _SMALL_TALK
@@ -78,8 +70,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.is_of_agent),
     Feature("must not be lost", 1.7, _vital),
-    Feature("worth in a talk of people", 1.1, _worth_among_people),
-    Feature("worth of output", 2.2, _worth_of_output),
+    Feature("worth in a talk of people", 1.1, lambda p: p.is_of_people and p.scores["worth"]),
+    Feature("worth of output", 2.2, lambda p: p.is_output and p.scores["output"]),
     Feature("depends on others", 0.2, _dependence),
     Feature("small talk", 0.0, _is_small_talk),
     Feature("question", 0.6, lambda p: p.is_question),
@@ -97,6 +89,7 @@ _PART_OF_RUN = 0.5
 _SMALL_TALK = -4.0
 """Score for worth below which four of a thousand sentences of agents that it was fitted to are worth noting."""
 _NOT_TAKEN_UP = 0.3
+"""Factor of a term in a detail that no other passage takes up."""
 _SHARE_RANGE = (0.5, 2.5)
 
 
@@ -120,7 +113,9 @@ def weigh(
     for p, stretch, later in zip(found, stretches, corrections, strict=True):
         weighted = term_values((*p.words, *p.context), p.vocabulary, counts, shares[p.speaker])
         if p.is_output or (p.is_item and p.is_of_agent):
-            weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
+            weighted = tuple(
+                (term, w if counts[term] > 1 else w * _NOT_TAKEN_UP) for term, w in weighted
+            )
         candidates.append(
             Candidate(
                 text=p.text,
@@ -135,11 +130,6 @@ def weigh(
         )
         yield
     return tuple(candidates)
-
-
-def _uptake(term: str, counts: Mapping[str, int]) -> float:
-    """Return the factor of a term in a detail: low unless another passage takes it up."""
-    return 1.0 if counts[term] > 1 else _NOT_TAKEN_UP
 
 
 def _shares(found: Sequence[Passage]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Drops passages without content and passages that a known note already covers."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.passage import Passage
@@ -36,7 +36,8 @@ def drop_uninformative(
                 kept.append(p)
                 kept_statements.extend([own] if own else ())
         yield
-    return tuple(p for p in kept if not _is_repeated_output(p, authors))
+    # A row of output counts as the words of the one who repeats it.
+    return tuple(p for p in kept if not p.is_outcome or authors.get(p.source, p).is_outcome)
 
 
 def _is_pasted(p: Passage, authors: dict[str, Passage]) -> bool:
@@ -51,11 +52,6 @@ def _is_pasted(p: Passage, authors: dict[str, Passage]) -> bool:
         authors[p.source] = p
         return False
     return author.speaker != p.speaker and not (_is_of_person(author) and _is_of_person(p))
-
-
-def _is_repeated_output(p: Passage, authors: Mapping[str, Passage]) -> bool:
-    """Return whether a row of output counts as the words of the one who repeats it."""
-    return p.is_outcome and not authors.get(p.source, p).is_outcome
 
 
 def _is_of_person(p: Passage) -> bool:
@@ -74,16 +70,11 @@ def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statem
     return bool(places) and not own.is_changed_by((*noted[places[-1] + 1 :], *since))
 
 
-def _content_words(p: Passage) -> list[Word]:
-    """Return the words of a passage that are neither dropped nor slight."""
-    return [w for w in p.words if not (w.dropped or w.key in p.vocabulary.slight)]
-
-
 def _is_informative(p: Passage) -> bool:
     """Return whether a passage has enough words of its own."""
     if p.is_outcome:
         return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
-    own = _content_words(p)
+    own = [word for word in p.words if not (word.dropped or word.key in p.vocabulary.slight)]
     if p.is_rule:
         return bool(own)
     is_slight = p.is_question and not any(_is_value(w) for w in own)

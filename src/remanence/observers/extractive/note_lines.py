@@ -3,7 +3,7 @@
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from itertools import pairwise
 
 from remanence.dates import iso_date
@@ -28,16 +28,13 @@ def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
     previous = None
     number = 0
     for p in found:
-        if previous and p.at and _is_apart(previous, p.at):
-            number += 1
+        if previous and p.at:
+            pause = (p.at - previous).total_seconds()
+            is_night = pause > _NIGHT_SECONDS and is_other_day(previous, p.at)
+            number += pause > _GAP_SECONDS or is_night
         previous = p.at or previous
         numbers.append(number)
     return tuple(numbers)
-
-
-def _is_apart(before: datetime, at: datetime) -> bool:
-    pause = (at - before).total_seconds()
-    return pause > _GAP_SECONDS or (pause > _NIGHT_SECONDS and is_other_day(before, at))
 
 
 def line_builder(found: Sequence[Passage], numbers: Sequence[int]) -> Build:

@@ -117,25 +117,19 @@ def _records(value: object, name: str, depth: int) -> Iterator[str | None]:
     else:
         lead = f"{name} " if name else ""
         flat = {key: inner for key, inner in value.items() if _is_flat(inner)}
-        fields = (f"{lead}{_field(key, one)}" for key, one in flat.items() if _says_something(one))
-        yield from _pack(fields)
+        yield from _pack(
+            f"{lead}{_name_of(key)} {' '.join(_values(one))}"
+            for key, one in flat.items()
+            if one not in (None, "", []) and not str(one).startswith("http")
+        )
         for key in [key for key in value if key not in flat]:
             yield from _records(value[key], _name_of(key), depth + 1)
-
-
-def _says_something(value: object) -> bool:
-    """Return whether a plain value is neither empty nor a link."""
-    return value not in (None, "", []) and not str(value).startswith("http")
 
 
 def _is_flat(value: object) -> bool:
     """Return whether a value stands on the row of its object: no object, nor a text of lines."""
     items = value if isinstance(value, list) else [value]
     return not any(isinstance(item, dict | list) or "\n" in str(item).strip() for item in items)
-
-
-def _field(key: str, value: object) -> str:
-    return f"{_name_of(key)} {' '.join(_values(value))}"
 
 
 def _name_of(key: str) -> str:

@@ -39,6 +39,7 @@ _DATED_AT_ONCE = 1000
 _OPENS_DATE = re.compile(r"[\"“（(「『《]{1,9}$|(?<=\w)['’]$")
 """Marks that belong to the date after them: opening ones, the apostrophe of "dall'oggi"."""
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
+_GLUED = ("'", "’", "（", "(")
 _DIGIT = re.compile(r"\d")
 
 
@@ -249,13 +250,9 @@ def _words(
             is_date=True,
             glued=plain[-1:].isalnum() and plain == plain.rstrip(),
         )
-        at, glued = end, end == date.end and _is_glue(text[end : end + 1])
+        following = text[end : end + 1]  # a particle or a genitive is attached to the date
+        at, glued = end, end == date.end and (following.isalnum() or following in _GLUED)
     yield from words(text[at : clause.end], vocabulary, opens=at == clause.start, glued=glued)
-
-
-def _is_glue(character: str) -> bool:
-    """Return whether text that begins so is attached to the date before: a particle, a genitive."""
-    return character.isalnum() or character in ("'", "’", "（", "(")
 
 
 def _call_names(messages: Sequence[Message]) -> frozenset[str]:
