@@ -127,19 +127,13 @@ class _Merge:
 
     def find_later(self, fact: Fact) -> Fact | None:
         """Return a current fact that was said later and replaces this one."""
-        other = next(
-            (
-                known
-                for known in self.current.contrary(fact)
-                if known.valid_from > fact.valid_from and contradicts(known, fact)
-            ),
-            None,
-        )
-        if other is None:
-            comparable = self.current.comparable(fact)
-            later = (known for known in comparable if known.valid_from > fact.valid_from)
-            other = self._surest((known, self._score(fact, known)) for known in later)
-        return other
+        at = fact.valid_from
+        contrary = (known for known in self.current.contrary(fact) if known.valid_from > at)
+        other = next((known for known in contrary if contradicts(known, fact)), None)
+        if other is not None:
+            return other
+        comparable = (known for known in self.current.comparable(fact) if known.valid_from > at)
+        return self._surest((known, self._score(fact, known)) for known in comparable)
 
     def find_forgotten(self, fact: Fact) -> Fact | None:
         """Return the fact that says the same, and that the user asked to forget after this one."""
