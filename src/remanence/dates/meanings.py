@@ -41,10 +41,6 @@ class DateReading:
     def unit(self) -> Unit:
         return cast("Unit", self.slots["unit"])  # the tables have no other value for this slot
 
-    @property
-    def count(self) -> int:
-        return self.number("number")
-
     def number(self, slot: str) -> int:
         return int(self.slots[slot])
 
@@ -76,7 +72,7 @@ def this_weekend(reading: DateReading) -> Period | None:
 
 def count_units(reading: DateReading) -> Period:
     """Three days ago, in two weeks."""
-    count = reading.count * reading.number("sign")
+    count = reading.number("number") * reading.number("sign")
     if reading.unit == "year" and abs(count) == 1:
         return periods.shift(reading.today, "month", 12 * count)
     return periods.shift(reading.today, reading.unit, count)
@@ -84,13 +80,13 @@ def count_units(reading: DateReading) -> Period:
 
 def count_hours(reading: DateReading) -> Period:
     """Two hours ago: the day of that moment."""
-    then = reading.at - timedelta(minutes=reading.count * reading.number("minutes"))
+    then = reading.at - timedelta(minutes=reading.number("number") * reading.number("minutes"))
     return periods.day(then.date())._replace(grain="moment")
 
 
 def lasting(reading: DateReading) -> Period:
     """The last three years, two years now."""
-    return periods.back_to(reading.today, reading.unit, reading.count)
+    return periods.back_to(reading.today, reading.unit, reading.number("number"))
 
 
 def weekday_before(reading: DateReading) -> Period:
@@ -123,7 +119,7 @@ def this_weekday(reading: DateReading) -> Period | None:
 def weekdays_counted(reading: DateReading) -> Period:
     """Two Fridays ago."""
     nearest = weekday_before(reading).first
-    return periods.shift(nearest, "day", -7 * (reading.count - 1))
+    return periods.shift(nearest, "day", -7 * (reading.number("number") - 1))
 
 
 def weekday_of_week(reading: DateReading) -> Period | None:

@@ -94,7 +94,11 @@ class Facts:
         require_text(summary=summary)
         require_text(replaces=replaces, conversation=conversation, optional=True)
         require_moment(valid_from=valid_from)
-        _check_valid_from(valid_from)
+        if valid_from is not None and not MINYEAR < valid_from.year < MAXYEAR:
+            raise InvalidArgument(  # a time that another time zone could not show
+                f"valid_from={valid_from.isoformat()!r} is impossible: use a time in the years "
+                f"{MINYEAR + 1} to {MAXYEAR - 1}"
+            )
         require_texts(tags=tags)
         if type not in get_args(FactType):
             raise InvalidMessage(
@@ -231,15 +235,6 @@ class Facts:
         """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(user, tenant), fact_id)
-
-
-def _check_valid_from(moment: datetime | None) -> None:
-    """Reject a time that no other time zone could show."""
-    if moment is not None and not MINYEAR < moment.year < MAXYEAR:
-        raise InvalidArgument(
-            f"valid_from={moment.isoformat()!r} is impossible: use a time in the years "
-            f"{MINYEAR + 1} to {MAXYEAR - 1}"
-        )
 
 
 def _check_summary(summary: str) -> str:

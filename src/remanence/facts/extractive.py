@@ -1,7 +1,6 @@
 """The embedded extractor: keeps the sentences of users that the learned scores take for facts."""
 
 from collections.abc import Generator
-from dataclasses import replace
 
 from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.tags import HOME, SPEAKER, STATEMENTS
@@ -54,32 +53,26 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     earlier = {message.seq for message in request.before}
     for said in statements((*request.before, *request.messages)):
         if said is not None and said.source.seq not in earlier:
-            draft = _draft(said)
+            fact_type, tags = _kind(said)
+            summary, name = said.summary, said.source.speaker
             if not is_user(said.source, request.user):
-                name = said.source.speaker
-                summary, tags = f"{name}: {draft.summary}", (*draft.tags, f"{SPEAKER}{name}")
-                draft = replace(draft, summary=summary, tags=tags)
-            drafts.append(draft)
+                summary, tags = f"{name}: {summary}", (*tags, f"{SPEAKER}{name}")
+            drafts.append(
+                FactDraft(
+                    summary=summary,
+                    type=fact_type,
+                    tags=tags,
+                    first_seq=said.first_seq,
+                    last_seq=said.source.seq,
+                    valid_from=said.source.created_at,
+                    forgets=said.forgets,
+                )
+            )
         yield
     return tuple(drafts)
 
 
-def _draft(said: Statement) -> FactDraft:
-    """Return the fact of a statement."""
-    fact_type, tags = _kind(said)
-    return FactDraft(
-        summary=said.summary,
-        type=fact_type,
-        tags=tags,
-        first_seq=said.first_seq,
-        last_seq=said.source.seq,
-        valid_from=said.source.created_at,
-        forgets=said.forgets,
-    )
-
-
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
-    """Return the type and tags of a statement."""
     over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = ("correction",) if over["corr"] >= 0 else ()
     wish = max(_WISHES, key=over.__getitem__)

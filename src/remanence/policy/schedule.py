@@ -306,8 +306,9 @@ def reflection_sources(
     if policy.reflect_scope == "all":
         over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
         return active if over else ()
+    most = 1 if policy.reflect_scope == "kind" else math.inf
     for generation, budget in enumerate(policy.reflect_tokens):
-        sources = tuple(s for s in active if _rank(policy, s) == generation)
+        sources = tuple(s for s in active if min(s.generation, most) == generation)
         if sum(segment.tokens for segment in sources) > budget:
             return sources
     return ()
@@ -319,11 +320,6 @@ def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> dat
     if state.last_reflected_at is None or state.last_reflected_at > now:
         return now
     return state.last_reflected_at + interval
-
-
-def _rank(policy: Policy, segment: Segment) -> int:
-    """Return the index of the budget that a segment counts against."""
-    return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
 
 
 class ReflectionPlan(NamedTuple):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -117,18 +117,15 @@ def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, No
             for later, old in superseded
         ):
             continue
-        alike = [other for other in _sharing(own.terms, holders) if own.repeats(said[other])]
+        # Only a note with the rarest of the terms may have all.
+        rarest = min((holders.get(term, []) for term in own.terms), key=len, default=[])
+        alike = [other for other in rarest if own.repeats(said[other])]
         if alike and not own.is_changed_by(said[i] for i in live if i > alike[-1]):
             continue
         live.append(index)
         for term in own.terms:
             holders.setdefault(term, []).append(index)
     return live
-
-
-def _sharing(bag: Iterable[str], holders: Mapping[str, list[int]]) -> Sequence[int]:
-    """Return the earlier notes with the rarest term of a bag, the only ones that may have all."""
-    return min((holders.get(term, ()) for term in bag), key=len, default=())
 
 
 _LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+): ")
