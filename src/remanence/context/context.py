@@ -192,10 +192,8 @@ class Context:
     def to_openai_responses(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"instructions": ..., "input": [...]}` for OpenAI's Responses API.
 
-        The input is the whole conversation: send it without `previous_response_id`.
-
-        Args:
-            keep_open_calls: as in `to_openai`.
+        The input is the whole conversation: send it without `previous_response_id`. The argument is
+        as in `to_openai`.
         """
         messages = self._openai_messages(RESPONSES_ID_CHARS, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
@@ -214,8 +212,7 @@ class Context:
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
 
-        Args:
-            keep_open_calls: as in `to_openai`.
+        The argument is as in `to_openai`.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}

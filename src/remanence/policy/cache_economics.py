@@ -43,12 +43,8 @@ def break_even(
 ) -> BreakEven:
     """Calculate the cost and savings of one activation, in US dollars.
 
-    Args:
-        prices: the prices of the model that reads the prompt.
-        tail_tokens: tokens of the raw tail before the activation.
-        kept_tokens: tokens of the tail that stay raw.
-        note_tokens: tokens of the notes that replace the rest.
-        warm: whether the tail is cached now; if not, activation is free.
+    Of the *tail_tokens*, *kept_tokens* stay raw, and notes of *note_tokens* replace the rest. Unless
+    the tail is *warm*, in the cache, activation is free.
     """
     after = kept_tokens + note_tokens
     before_price = prices.read if warm else prices.write
