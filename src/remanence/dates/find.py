@@ -25,6 +25,8 @@ _GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
 _MAX_PARTICLE = 12
+_LOOKAHEAD = 12
+"""Characters behind a match on which it may depend."""
 
 
 class _Candidate(NamedTuple):
@@ -35,7 +37,8 @@ class _Candidate(NamedTuple):
     fit: int
     """Words near it that its language knows."""
     mention: DateMention | None
-    is_trap: bool = False
+    doubt: int
+    """Of two alike the one with less is taken: 0 for a trap, 1 for an absolute date."""
 
 
 def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
@@ -87,22 +90,19 @@ def _candidates(
             continue
         for pattern in language.patterns:
             for match in pattern.regex.finditer(text, start, end):
-                if _is_cut(match):
-                    continue
+                if end < len(text) and match.end() > end - _LOOKAHEAD:
+                    continue  # the end of the window may have cut it
                 meaning = pattern.phrase.meaning
                 if meaning is None:
-                    yield _Candidate(*match.span(), fit, None, is_trap=True)
+                    yield _Candidate(*match.span(), fit, None, 0)
                 else:
                     with suppress(ValueError, OverflowError):  # a day that no calendar has
                         mention = _read(language, pattern.phrase, meaning, match, at)
                         weekday = None if mention else _weekday_before(language, match)
-                        yield _Candidate((weekday or match).start(), match.end(), fit, mention)
+                        doubt = 1 + mention.relative if mention else 3
+                        start_at = (weekday or match).start()
+                        yield _Candidate(start_at, match.end(), fit, mention, doubt)
             yield None
-
-
-def _is_cut(match: Match[str]) -> bool:
-    """Return whether the end of the window may have cut the match or its lookahead."""
-    return match.endpos < len(match.string) and match.end() > match.endpos - 12
 
 
 def _read(
@@ -162,15 +162,9 @@ def _in_address(text: str, start: int, end: int) -> bool:
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
-    """Keep the leftmost, longest, best fitting matches: of two alike a trap, else an absolute date."""
-
-    def precedence(found: _Candidate) -> tuple[int, int, int, int]:
-        readable = 1 + found.mention.relative if found.mention else 3
-        certainty = 0 if found.is_trap else readable
-        return found.start, -found.end, -found.fit, certainty
-
+    """Keep the leftmost, longest, best fitting matches with the least doubt."""
     end = 0
-    for found in sorted(candidates, key=precedence):
+    for found in sorted(candidates, key=lambda one: (one.start, -one.end, -one.fit, one.doubt)):
         if found.start >= end:
             end = found.end
             if found.mention:
