@@ -117,12 +117,8 @@ class DailyNotes:
     def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
         """Return the files of a user, including archived ones, that contain one of the texts."""
         sought = [plain_text(text) for text in texts]
-        found = []
-        for file in self._files(owner):
-            content = plain_text(_read(file) or "")
-            if any(text in content for text in sought):
-                found.append(str(file))
-        return tuple(found)
+        contents = ((str(file), plain_text(_read(file) or "")) for file in self._files(owner))
+        return tuple(name for name, content in contents if any(text in content for text in sought))
 
     @in_thread
     def read_all(self, owner: Owner) -> tuple[tuple[str, str], ...]:
