@@ -45,15 +45,11 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
 
 def _replaces(mention: DateMention, shown: str, following: str) -> bool:
     """Return whether the date of a note takes the place of its words."""
-    is_week = mention.grain in ("week", "weekend")
-    match mention.language:
-        case "japanese":
-            fits = not is_week
-        case "korean":
-            fits = not is_week and _fits(mention.text, shown, following)
-        case _:
-            fits = True
-    return fits and may_replace(mention, following)
+    if mention.language in ("japanese", "korean") and mention.grain in ("week", "weekend"):
+        return False
+    if mention.language == "korean" and not _fits(mention.text, shown, following):
+        return False
+    return may_replace(mention, following)
 
 
 def _names_its_month(mention: DateMention) -> bool:
