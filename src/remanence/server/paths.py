@@ -3,13 +3,15 @@
 from typing import Annotated, Final
 from urllib.parse import unquote
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 from starlette.types import Scope
+
+from remanence.http.documents import Name
 
 _ENCODED: Final = {"%": "%25", "/": "%2F"}
 """Characters of names that stay percent-encoded until routing is done."""
 
-PathName = Annotated[str, AfterValidator(unquote)]
+PathName = Annotated[Name, BeforeValidator(unquote)]
 """A name in a path."""
 
 

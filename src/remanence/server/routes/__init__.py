@@ -2,24 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Final, get_args, get_origin
-from urllib.parse import unquote, unquote_to_bytes
+from collections.abc import Iterator
+from typing import Annotated, get_args, get_origin
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
-from remanence.http.documents import require_path_name, require_unicode
+from remanence.http.documents import Name, Text
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Authenticate, Caller
 from remanence.server.paths import PathName
 from remanence.server.problems import body_fields
-
-_NAMES: Final = ("id", "user", "conversation")
-"""Parameters that name a conversation, a user or a fact."""
 
 
 def open_memory(request: Request) -> Memory:
@@ -57,8 +54,8 @@ def may_erase(request: Request) -> bool:
 def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
-    Only lists may be repeated, as a server in front may have checked another of two users. The values
-    of known parameters and names in the path must be storable text.
+    Only lists may be repeated, as a server in front may have checked another of two users. Path and
+    query must be UTF-8.
 
     Raises:
         RequestValidationError: the text lists the route's parameters.
@@ -80,7 +77,7 @@ def require_known_query(request: Request) -> None:
         for name, is_list in known.items()
         if not is_list and len(request.query_params.getlist(name)) > 1
     ]
-    if errors := [*unknown, *repeated, *_errors_of_bytes(request), *_errors_of_texts(request)]:
+    if errors := [*unknown, *repeated, *_errors_of_bytes(request)]:
         raise RequestValidationError(errors)
 
 
@@ -96,23 +93,6 @@ def _errors_of_bytes(request: Request) -> Iterator[dict[str, object]]:
             byte = error.object[error.start]
             detail = f"the {part} is not UTF-8 (byte 0x{byte:02x}): percent-encode names as UTF-8"
             yield {"type": "value_error", "loc": (part,), "msg": detail}
-
-
-def _errors_of_texts(request: Request) -> Iterator[dict[str, Sequence[str]]]:
-    """Yield an error for each value in the path and query that databases cannot store.
-
-    Conversations and users are also refused if their names cannot be in a path.
-    """
-    in_path = ((name, unquote(value)) for name, value in request.path_params.items())
-    texts = [("path", *each) for each in in_path]
-    texts += [("query", *each) for each in request.query_params.multi_items()]
-    for part, name, text in texts:
-        try:
-            require_unicode(text)
-            if name in _NAMES:
-                require_path_name(text)
-        except ValueError as error:
-            yield {"type": "value_error", "loc": (part, name), "msg": str(error)}
 
 
 def _query_names(dependant: Dependant) -> dict[str, bool]:
@@ -131,7 +111,7 @@ def _is_list(annotation: object) -> bool:
 def tenant_in_query(
     request: Request,
     tenant: Annotated[
-        str | None,
+        Text | None,
         Query(min_length=1, description="The tenant; by default `default`, or that of the key."),
     ] = None,
 ) -> str:
@@ -150,7 +130,7 @@ OpenMemory = Annotated[Memory, Depends(open_memory)]
 Tenant = Annotated[str, Depends(tenant_in_query)]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="The maximum number of results.")]
 User = Annotated[
-    str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
+    Name | None, Query(min_length=1, description="The user of the conversation, if it has one.")
 ]
 
 

@@ -19,8 +19,10 @@ from remanence.http.documents import (
     MessageFormat,
     MessagesDocument,
     Moment,
+    Name,
     NewConversation,
     NewMessages,
+    Text,
 )
 from remanence.server.messages import IdempotencyKey, read_message, write_message
 from remanence.server.problems import declare
@@ -40,8 +42,8 @@ AfterSegment = Annotated[int, Query(ge=0, description="Only segments after this 
 async def list_conversations(
     memory: OpenMemory,
     tenant: Tenant,
-    user: Annotated[str | None, Query(min_length=1, description="Only this user's.")] = None,
-    after: Annotated[str | None, Query(description="Only conversations after this id.")] = None,
+    user: Annotated[Name | None, Query(min_length=1, description="Only this user's.")] = None,
+    after: Annotated[Text | None, Query(description="Only conversations after this id.")] = None,
     limit: Limit = 100,
 ) -> ConversationsDocument:
     """Return the conversations of a tenant, or of one of its users."""
@@ -169,7 +171,7 @@ async def read_log(
 @router.get("/{id}/recall", responses=_OF_ONE)
 async def recall(
     conversation: Named,
-    query: str,
+    query: Text,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
     kind: HitKind | None = None,
     since: Moment | None = None,

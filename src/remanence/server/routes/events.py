@@ -12,7 +12,7 @@ from fastapi.sse import format_sse_event
 
 from remanence.errors import RemanenceError
 from remanence.events import POLL_SECONDS
-from remanence.http.documents import EVENT
+from remanence.http.documents import EVENT, Name
 from remanence.server.routes import OpenMemory, Tenant, is_still_allowed
 from remanence.server.turn_response import KEEP_ALIVE, STREAM_HEADERS, stream_of
 from remanence.types import EVENT_TYPES, EventPage, EventType
@@ -26,7 +26,7 @@ async def follow_events(
     memory: OpenMemory,
     tenant: Tenant,
     conversation: Annotated[
-        str | None, Query(min_length=1, description="Only events of this conversation.")
+        Name | None, Query(min_length=1, description="Only events of this conversation.")
     ] = None,
     type: Annotated[  # noqa: A002 - the query's name
         list[EventType] | None, Query(description="Only this type; may be repeated.")

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from remanence.errors import InvalidArgument
-from remanence.http.documents import FactDocument, FactsDocument, NewFact
+from remanence.http.documents import FactDocument, FactsDocument, Name, NewFact, Text
 from remanence.server.paths import PathName
 from remanence.server.problems import declare, problem
 from remanence.server.routes import Limit, OpenMemory, Tenant
 
 router = APIRouter(tags=["facts"])
 
-FactsUser = Annotated[str, Query(min_length=1, description="The user that the facts are about.")]
+FactsUser = Annotated[Name, Query(min_length=1, description="The user that the facts are about.")]
 
 
 @router.post("/v1/facts", status_code=201, responses=declare("unreadable_body", "invalid_message"))
@@ -29,9 +29,9 @@ async def list_facts(
     memory: OpenMemory,
     tenant: Tenant,
     user: FactsUser,
-    query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
+    query: Annotated[Text | None, Query(description="Only facts that match, best first.")] = None,
     history: Annotated[bool, Query(description="Include expired facts.")] = False,  # noqa: FBT002 - a query
-    after: Annotated[str | None, Query(description="Only facts after this id.")] = None,
+    after: Annotated[Text | None, Query(description="Only facts after this id.")] = None,
     limit: Limit = 100,
 ) -> FactsDocument:
     """Return the facts of a user. A *query* searches current facts only, and has one page."""

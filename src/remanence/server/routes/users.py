@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from remanence.http.documents import Moment
+from remanence.http.documents import Moment, Name, Text
 from remanence.server.paths import PathName
 from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, Tenant
@@ -43,8 +43,8 @@ async def forget_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> Rec
 async def recall_of_user(
     memory: OpenMemory,
     tenant: Tenant,
-    user: Annotated[str, Query(min_length=1, description="Whose conversations and facts.")],
-    query: str,
+    user: Annotated[Name, Query(min_length=1, description="Whose conversations and facts.")],
+    query: Text,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
     kind: HitKind | None = None,
     since: Moment | None = None,
