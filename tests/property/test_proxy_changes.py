@@ -106,7 +106,7 @@ class World:
         self.count += 1
         around = f"<now>{self.count}</now>\n" if move.surrounds else ""
         messages = render([*sent[:-1], around + sent[-1]], is_summarised=bool(summary))
-        stored = await process.absorb(NAME, messages, whole=False)
+        stored = await process.absorb(NAME, messages)
         await self.check(stored.conversation.id, stored.last_seq, path, start)
         if move.answers:
             answer = self.text(move.short) + (BYE if move.cuts else "")
@@ -168,7 +168,7 @@ async def slide(window: int, turns: Sequence[tuple[int, int]], *, branch: bool) 
             answer = world.text(short)
             sent = render(path[-window:], is_summarised=False)
             with suppress(DetachedHistory):
-                stored = await process.absorb(NAME, sent, branch=branch, whole=False)
+                stored = await process.absorb(NAME, sent, branch=branch)
                 await process.absorb(NAME, [*sent, Message.assistant(answer)], question=stored)
             path.append(answer)
         tapes = {

@@ -20,7 +20,7 @@ def history(*texts: str) -> list[Message]:
 
 
 async def ask(histories: Histories, *texts: str) -> Stored:
-    return await histories.absorb(NAME, history(*texts), whole=False)
+    return await histories.absorb(NAME, history(*texts))
 
 
 async def talk(histories: Histories, *texts: str) -> Stored:

@@ -165,13 +165,12 @@ class Histories:
         messages: Sequence[Message],
         *,
         branch: bool = True,
-        whole: bool = True,
         question: Stored | None = None,
     ) -> Stored:
         """Append the messages that the tape lacks, and return the tape of the history.
 
-        *messages* must be joined. If they are not *whole*, an answer at their end is stored only
-        later, when the model has ended it. With *question*, they are that history and its answer.
+        *messages* must be joined. An answer at their end is stored only later, when the model has
+        ended it, unless they are a *question* and its answer.
 
         Raises:
             ConversationErased: messages of the tape, or of the question's tape, were deleted or
@@ -189,9 +188,9 @@ class Histories:
                     if (await asked.state()).tape_version != question.version:
                         raise ConversationErased(asked.id)
                 with suppress(ConversationGrown, ConversationErased):  # another process was faster
-                    return await self._absorb(history, branch=branch, whole=whole)
+                    return await self._absorb(history, branch=branch)
 
-    async def _absorb(self, history: _History, *, branch: bool, whole: bool) -> Stored:
+    async def _absorb(self, history: _History, *, branch: bool) -> Stored:
         """Match and append.
 
         Raises:
@@ -199,7 +198,7 @@ class Histories:
         """
         match = await self._match(history, branch=branch)
         tape, done, messages = match.tape, match.length, history.messages
-        waits = not whole and messages[-1].role == "assistant"
+        waits = history.question is None and messages[-1].role == "assistant"
         length = max(done, len(messages) - waits)
         is_whole = waits and done == len(messages)
         new = [] if is_whole else await asyncio.to_thread(_missing, match, messages[:length])

@@ -228,7 +228,7 @@ class Requests:
         """Store a history, and log once if several requests in a row do not continue theirs."""
         count = self._detached.get(name, 0)
         try:
-            stored = await self._histories.absorb(name, messages, branch=branch, whole=False)
+            stored = await self._histories.absorb(name, messages, branch=branch)
         except DetachedHistory:
             self._detached[name] = count = count + 1
             if count == _DETACHED_IN_A_ROW:
