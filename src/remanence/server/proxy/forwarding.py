@@ -79,28 +79,22 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """The API's path, the argument for its upstream, its key, and its errors by type and message."""
+    """A provider, the header with its key, and its errors by type and message."""
 
-    path: str
-    argument: str
-    variable: str
+    provider: str
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
 
 
 OPENAI_DIALECT: Final = Dialect(
-    path="/openai/v1",
-    argument="openai_url",
-    variable="OPENAI_API_KEY",
+    provider="openai",
     credential=lambda key: ("authorization", f"Bearer {key}"),
     error=lambda kind, message: {
         "error": {"message": message, "type": kind, "param": None, "code": kind}
     },
 )
 ANTHROPIC_DIALECT: Final = Dialect(
-    path="/anthropic/v1",
-    argument="anthropic_url",
-    variable="ANTHROPIC_API_KEY",
+    provider="anthropic",
     credential=lambda key: ("x-api-key", key),
     error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
 )
@@ -183,7 +177,7 @@ class Forwarder:
         except ClientDisconnect:
             return Response(status_code=_LEFT)
         except httpx2.HTTPError as error:
-            message = f"{self._failure('did not answer', error)}; {_remedy(self._dialect)}"
+            message = f"{self._failure('did not answer', error)}; {_remedy(self._dialect.provider)}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
@@ -247,20 +241,19 @@ class Forwarder:
                 "key, or start the server with --keys and %s, or create_app with such a key",
                 self._url,
                 status,
-                self._dialect.variable,
+                f"{self._dialect.provider.upper()}_API_KEY",
             )
 
     def _failure(self, what: str, error: httpx2.HTTPError) -> str:
         """Log what the provider did, and return it for the client, without the address."""
         kind = type(error).__name__
         _log.warning("%s %s: %s: %s", self._url, what, kind, error)
-        return f"the upstream of {self._dialect.path} {what}: {kind}"
+        return f"the upstream of /{self._dialect.provider}/v1 {what}: {kind}"
 
 
-def _remedy(dialect: Dialect) -> str:
+def _remedy(provider: str) -> str:
     """Return where the upstream is set; its address, which may be an internal one, is in the log."""
-    option = f"--{dialect.argument.replace('_', '-')}"
-    return f"check {option} or create_app({dialect.argument}=…), whose address is in the log"
+    return f"check --{provider}-url or create_app({provider}_url=…), whose address is in the log"
 
 
 class _Upload:
