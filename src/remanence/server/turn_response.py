@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, Final, TypeAlias, assert_never
@@ -11,7 +11,6 @@ from urllib.parse import quote
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
 from starlette.datastructures import MutableHeaders
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -24,7 +23,7 @@ from remanence.http.documents import (
     ToolCallDocument,
     ToolResultDocument,
 )
-from remanence.server.disconnect import wait_for_disconnect
+from remanence.server.disconnect import run_while_connected
 from remanence.server.problems import document, response_to
 from remanence.types import Event
 
@@ -56,7 +55,6 @@ def stream_of(*names: str) -> dict[int | str, dict[str, Any]]:  # FastAPI's type
 
 TurnEvent: TypeAlias = ChatEvent | Event
 Piece: TypeAlias = TurnEvent | Exception
-"""An event of a turn, its error, or `ClientDisconnect`."""
 
 
 class TurnResponse(Response):
@@ -85,47 +83,41 @@ class TurnResponse(Response):
         self._keep_alive_seconds = keep_alive_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        pieces: asyncio.Queue[Piece] = asyncio.Queue()
-
         async def send_named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[HEADER] = quote(self._conversation_id)
             await send(message)
 
+        await run_while_connected(receive, self._answer(scope, receive, send_named))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pieces: asyncio.Queue[Piece] = asyncio.Queue()
         async with asyncio.TaskGroup() as group:
             turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
-            watches = (
-                group.create_task(
-                    _end_at(wait_for_disconnect(receive), ClientDisconnect(), turn, pieces)
-                ),
-                group.create_task(_end_at(self._ending.wait(), Closed(_ENDING), turn, pieces)),
-            )
+            watch = group.create_task(_end_at(self._ending, turn, pieces))
             try:
-                await self._send(pieces, scope, receive, send_named)
+                await self._send(pieces, scope, receive, send)
             finally:
-                for task in (turn, *watches):
-                    task.cancel()
+                turn.cancel()
+                watch.cancel()
 
     async def _send(
         self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
     ) -> None:
         piece = await self._next(pieces)
-        if isinstance(piece, ClientDisconnect):
-            return None
         if isinstance(piece, Exception):
             return await response_to(piece)(scope, receive, send)
         if isinstance(piece, Done) and not self._stream:
             return await JSONResponse(self._done_event(piece.reply))(scope, receive, send)
         headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while not isinstance(piece, ClientDisconnect):
+        while True:
             last = isinstance(piece, Done | Exception)
             body = KEEP_ALIVE if piece is None else self._encode(piece)
             await send({"type": "http.response.body", "body": body, "more_body": not last})
             if last:
                 return None
             piece = await self._next(pieces)
-        return None
 
     async def _next(self, pieces: asyncio.Queue[Piece]) -> Piece | None:
         """Return the next piece; None if a stream has none for `keep_alive_seconds`."""
@@ -169,12 +161,12 @@ async def _run(events: AsyncGenerator[TurnEvent, None], pieces: asyncio.Queue[Pi
 
 
 async def _end_at(
-    end: Awaitable[object], last: Piece, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
+    ending: asyncio.Event, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
 ) -> None:
-    """End the turn with the piece *last* when *end* returns."""
-    await end
+    """End the turn with an error when the server begins to shut down."""
+    await ending.wait()
     turn.cancel()
-    pieces.put_nowait(last)
+    pieces.put_nowait(Closed(_ENDING))
 
 
 def _event(name: str, data: Mapping[str, object]) -> bytes:
