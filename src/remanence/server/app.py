@@ -27,7 +27,6 @@ from remanence.server.middleware import (
     BodyLimit,
     KnownHosts,
     KnownOrigins,
-    PrivateResponses,
     RequestLog,
 )
 from remanence.server.paths import with_encoded_names
@@ -182,7 +181,6 @@ def create_app(
     if allowed_hosts is not None:
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestGrace, grace=grace)
-    app.add_middleware(PrivateResponses)
     app.add_middleware(RequestLog)
     handle_problems(app)
     return app

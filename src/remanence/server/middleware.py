@@ -23,6 +23,8 @@ MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 BODY_SECONDS: Final = 60.0
 
 REQUEST_ID: Final = "x-request-id"
+_PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+"""Tenants have the same paths, and no cache knows the header of our own that tells them apart."""
 _GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
@@ -175,52 +177,34 @@ class BodyLimit:
         return None if is_large else bytes(body)
 
 
-class PrivateResponses:
-    """Keeps responses out of caches, and browsers from guessing their type.
-
-    Tenants have the same paths, and only a header of our own that no cache knows tells them apart.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_privately(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.setdefault("cache-control", "no-store")
-                headers.setdefault("x-content-type-options", "nosniff")
-            await send(message)
-
-        await self._app(scope, receive, send_privately)
-
-
 class RequestLog:
     """Traces each request, and logs its method, path, status, duration and id.
 
     The id comes from the header `X-Request-Id`, or is new; the response repeats it, unless the
-    provider behind a proxy set one. Queries are not logged, as they may name a user.
+    provider behind a proxy set one. Queries are not logged, as they may name a user. Other default
+    headers keep responses out of caches, and browsers from guessing their type.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        given = headers.get(REQUEST_ID, "")
+        given = Headers(scope=scope).get(REQUEST_ID, "")
         name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]
-        request = requests.Request(name, scope["method"], scope["path"], headers)
+        request = requests.Request(name, scope["method"], scope["path"], Headers(scope=scope))
         scope.setdefault("state", {})["request"] = request
 
-        async def send_with_id(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
                 request.route = getattr(scope.get("route"), "path", "")
-                MutableHeaders(scope=message).setdefault(REQUEST_ID, name)
+                headers = MutableHeaders(scope=message)
+                for header, value in {REQUEST_ID: name, **_PRIVATE}.items():
+                    headers.setdefault(header, value)
             await send(message)
 
         with requests.handle(request):
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, receive, send_with_headers)
 
 
 def _refusal(status: int, code: str, detail: str) -> JSONResponse:
