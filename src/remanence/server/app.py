@@ -16,7 +16,6 @@ from remanence.arguments import require_origins, require_provider_url
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate, KeyAuthentication, add_security
-from remanence.server.answers import require_fields_of_answers
 from remanence.server.audit import Audit
 from remanence.server.chats import Chats
 from remanence.server.grace import GRACE_SECONDS, GracePeriod, RequestGrace
@@ -72,9 +71,13 @@ class _Application(FastAPI):
             await self.router(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:  # JSON
-        if self.openapi_schema is None:
-            require_fields_of_answers(super().openapi())
+        if self.openapi_schema is not None:
+            return self.openapi_schema
         document = super().openapi()
+        # Answers have all their fields; generators of clients take one with a default as optional.
+        for schema in document["components"]["schemas"].values():
+            if "properties" in schema and schema.get("additionalProperties") is not False:
+                schema["required"] = [*schema["properties"]]
         add_components(document)
         if isinstance(self.state.auth, KeyAuthentication):
             add_security(document)
