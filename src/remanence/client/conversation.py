@@ -3,12 +3,11 @@
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias, TypeVar
-from urllib.parse import quote
 
 from httpx2 import EventSource
 from pydantic import BaseModel, TypeAdapter
 
-from remanence.client.transport import Transport, make_body
+from remanence.client.transport import Transport, make_body, quote_name
 from remanence.errors import ConversationNotFound
 from remanence.http.documents import (
     ChatBody,
@@ -55,7 +54,7 @@ class AsyncConversation:
         self.tenant = tenant
         self.user = user
         self._transport = transport
-        self._path = f"/v1/conversations/{quote(conversation_id, safe='')}"
+        self._path = f"/v1/conversations/{quote_name('conversation id', conversation_id)}"
 
     async def state(self) -> ConversationDocument:
         """Return the state; raises `ConversationNotFound` before the first message."""

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Final, Self
-from urllib.parse import quote
 
 from httpx2 import EventSource
 
 from remanence.client.conversation import AsyncConversation
-from remanence.client.transport import Transport, is_temporary, make_body, require_name_in_path
+from remanence.client.transport import Transport, is_temporary, make_body, quote_name
 from remanence.errors import ConversationNotFound, RemanenceError
 from remanence.http.documents import (
     EVENT,
@@ -64,8 +63,7 @@ class AsyncFacts:
 
     async def forget(self, fact_id: str, *, user: str, tenant: str | None = None) -> bool:
         """Erase a fact of the user and those it superseded; false if it does not exist."""
-        require_name_in_path("fact id", fact_id)
-        path = f"/v1/facts/{quote(fact_id, safe='')}"
+        path = f"/v1/facts/{quote_name('fact id', fact_id)}"
         query = {"tenant": tenant, "user": user}
         try:
             await self._transport.call(type(None), "DELETE", path, query, tries=1)
@@ -124,7 +122,6 @@ class AsyncClient:
         tenant: str | None = None,
     ) -> AsyncConversation:
         """Return a handle of the conversation *id* of a tenant, by default that of the key."""
-        require_name_in_path("conversation id", id)
         return AsyncConversation(self._transport, id, tenant=tenant, user=user)
 
     async def conversations(
@@ -173,16 +170,14 @@ class AsyncClient:
         self, user: str, *, tenant: str | None = None
     ) -> AsyncGenerator[str, None]:
         """Yield everything stored about a user, as lines of JSON."""
-        require_name_in_path("user", user)
-        path = f"/v1/users/{quote(user, safe='')}/export"
+        path = f"/v1/users/{quote_name('user', user)}/export"
         async with self._transport.stream("GET", path, {"tenant": tenant}) as response:
             async for line in response.aiter_lines():
                 yield line
 
     async def forget_user(self, user: str, *, tenant: str | None = None) -> Receipt:
         """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
-        require_name_in_path("user", user)
-        path = f"/v1/users/{quote(user, safe='')}"
+        path = f"/v1/users/{quote_name('user', user)}"
         return await self._transport.call(Receipt, "DELETE", path, {"tenant": tenant}, tries=1)
 
     async def events(

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx2
@@ -151,11 +152,11 @@ def make_body(shape: type[B], **fields: object) -> B:
         raise InvalidArgument(f"{name}={value!r:.80} is impossible: {problem}") from None
 
 
-def require_name_in_path(label: str, name: str) -> None:
-    """Raise `InvalidMessage` unless *name* can be a name in the path of a request."""
+def quote_name(label: str, name: str) -> str:
+    """Return *name* for the path of a request; raise `InvalidMessage` if it cannot be in one."""
     require_name(label, name)
     try:
-        require_path_name(name)
+        return quote(require_path_name(name), safe="")
     except ValueError as error:
         raise InvalidMessage(f"{label} {error}") from None
 
