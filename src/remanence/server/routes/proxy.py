@@ -104,22 +104,15 @@ async def messages(request: Request) -> Response:
 
 
 @router.api_route("/openai/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
-async def openai(request: Request, path: str) -> Response:
-    """Forward any other request unchanged, such as `models`."""
-    return await _forward(request.app.state.openai, request, _sent_path(request, "/openai/", path))
-
-
 @router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
-async def anthropic(request: Request, path: str) -> Response:
-    """Forward any other request unchanged, such as `messages/count_tokens`."""
-    sent = _sent_path(request, "/anthropic/", path)
-    return await _forward(request.app.state.anthropic, request, sent)
-
-
-async def _forward(forwarder: Forwarder, request: Request, path: str) -> Response:
+async def others(request: Request, path: str) -> Response:
+    """Forward any other request unchanged, such as `models` or `messages/count_tokens`."""
+    provider = path_of(request.scope).split("/")[1]
+    forwarder: Forwarder = getattr(request.app.state, provider)
+    sent = _sent_path(request, f"/{provider}/", path)
     if request.headers.get("upgrade", "").lower() == "websocket":
         return forwarder.refuse(_WEBSOCKET, 501)
-    return forwarder.refuse(_ABOVE) if _has_dots(path) else await forwarder.forward(request, path)
+    return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
 
 
 def _has_dots(path: str) -> bool:
