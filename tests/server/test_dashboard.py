@@ -10,11 +10,11 @@ import pytest
 from tests.server.conftest import Client, served
 
 from remanence import Memory
-from remanence.http.documents import ConversationDocument, FactDocument, MessageDocument
+from remanence.http.documents import ConversationDocument, MessageDocument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.routes.memory import MemoryStateDocument
-from remanence.types import Hit, Note, Segment
+from remanence.types import Fact, Hit, Note, Segment
 
 
 async def page_of(client: Client) -> str:
@@ -76,7 +76,7 @@ def names_of(kind: type) -> set[str]:
     [
         ("state", MemoryStateDocument.model_fields),
         ("found", ConversationDocument.model_fields),
-        ("fact", FactDocument.model_fields),
+        ("fact", names_of(Fact)),
         ("segment", names_of(Segment)),
         ("note", names_of(Note)),
         ("hit", names_of(Hit)),

@@ -13,11 +13,10 @@ from remanence.errors import ConversationNotFound, RemanenceError
 from remanence.http.documents import (
     EVENT,
     ConversationsDocument,
-    FactDocument,
     FactsDocument,
     NewFact,
 )
-from remanence.types import Event, EventType, FactType, Hit, HitKind, Receipt, UsageTotal
+from remanence.types import Event, EventType, Fact, FactType, Hit, HitKind, Receipt, UsageTotal
 
 TIMEOUT_SECONDS: Final = 120.0
 RECONNECT_SECONDS: Final = 1.0
@@ -41,7 +40,7 @@ class AsyncFacts:
         valid_from: datetime | None = None,
         replaces: str | None = None,
         conversation: str | None = None,
-    ) -> FactDocument:
+    ) -> Fact:
         """Save a fact, or return an existing one that says the same."""
         body = make_body(
             NewFact,
@@ -53,11 +52,11 @@ class AsyncFacts:
             conversation=conversation,
         )
         query = {"tenant": tenant, "user": user}
-        return await self._transport.call(FactDocument, "POST", "/v1/facts", query, body)
+        return await self._transport.call(Fact, "POST", "/v1/facts", query, body)
 
     async def search(
         self, query: str, *, user: str, tenant: str | None = None, limit: int = 5
-    ) -> list[FactDocument]:
+    ) -> list[Fact]:
         """Return the user's current facts that match *query*, best first."""
         return await self._find(query=query, user=user, tenant=tenant, limit=limit)
 
@@ -71,7 +70,7 @@ class AsyncFacts:
             return False
         return True
 
-    async def _find(self, **query: object) -> list[FactDocument]:
+    async def _find(self, **query: object) -> list[Fact]:
         return (await self._transport.call(FactsDocument, "GET", "/v1/facts", query)).facts
 
     async def list(
@@ -82,7 +81,7 @@ class AsyncFacts:
         history: bool = False,
         after: str | None = None,
         limit: int = 100,
-    ) -> "list[FactDocument]":
+    ) -> "list[Fact]":
         """Return up to *limit* of the user's facts, last written first; *history* includes expired ones.
 
         For the next page, pass the id of the last fact as *after*.

@@ -22,7 +22,7 @@ from pydantic import (
 
 from remanence.arguments import bad_character
 from remanence.context.context import ContextStats, Omitted
-from remanence.types import Event, FactType, MessageKind, Role
+from remanence.types import Event, Fact, FactType, MessageKind, Role
 from remanence.wire.json_value import JsonObject
 
 MessageFormat = Literal["openai", "anthropic"]
@@ -297,28 +297,10 @@ class ReplyDocument(BaseModel):
     calls: list[UsageDocument]
 
 
-class FactDocument(BaseModel):
-    """A fact, current while `valid_to` is null; its source is a range of messages."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    id: str
-    summary: str
-    type: FactType
-    tags: tuple[str, ...]
-    conversation: str | None
-    first_seq: int | None
-    last_seq: int | None
-    created_at: datetime
-    valid_from: datetime
-    valid_to: datetime | None
-    superseded_by: str | None
-
-
 class FactsDocument(BaseModel):
     """Facts of one user, last written first; for a query, best match first."""
 
-    facts: list[FactDocument]
+    facts: list[Fact]
     after: str | None = Field(
         description="The `after` of the next page; null at the end, and for a query, which has one page."
     )

@@ -5,10 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from remanence.errors import InvalidArgument
-from remanence.http.documents import FactDocument, FactsDocument, Name, NewFact, Text
+from remanence.http.documents import FactsDocument, Name, NewFact, Text
 from remanence.server.paths import PathName
 from remanence.server.problems import declare, problem
 from remanence.server.routes import Limit, OpenMemory, Tenant
+from remanence.types import Fact
 
 router = APIRouter(tags=["facts"])
 
@@ -16,12 +17,9 @@ FactsUser = Annotated[Name, Query(min_length=1, description="The user that the f
 
 
 @router.post("/v1/facts", status_code=201, responses=declare("unreadable_body", "invalid_message"))
-async def save_fact(
-    memory: OpenMemory, tenant: Tenant, user: FactsUser, body: NewFact
-) -> FactDocument:
+async def save_fact(memory: OpenMemory, tenant: Tenant, user: FactsUser, body: NewFact) -> Fact:
     """Save a fact of a user, or return an existing one that says the same."""
-    fact = await memory.facts.save(user=user, tenant=tenant, **body.model_dump())
-    return FactDocument.model_validate(fact)
+    return await memory.facts.save(user=user, tenant=tenant, **body.model_dump())
 
 
 @router.get("/v1/facts", responses=declare("invalid_message", "not_found"))
@@ -41,12 +39,12 @@ async def list_facts(
                 "a query finds current facts in one page: leave out history and after"
             )
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
-        return FactsDocument.model_validate({"facts": found, "after": None})
+        return FactsDocument(facts=[*found], after=None)
     found = await memory.facts.list(
         user=user, tenant=tenant, history=history, after=after, limit=limit
     )
     more = found[-1].id if len(found) == limit else None
-    return FactsDocument.model_validate({"facts": found, "after": more})
+    return FactsDocument(facts=[*found], after=more)
 
 
 @router.delete("/v1/facts/{id}", status_code=204, responses=declare("invalid_message", "not_found"))
