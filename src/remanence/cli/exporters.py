@@ -19,7 +19,6 @@ from remanence.telemetry.backlog import refresh_backlog
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
 
 BACKLOG_SECONDS: Final = 15.0
 """The interval for reading gauges from the store for OTLP; `/metrics` reads them on request."""
@@ -39,9 +38,16 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
         MissingExtra: the extra `server` or `otlp` is not installed.
     """
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", EXPORT_SECONDS)
-    readers = [_prometheus_reader()] if scraped else []
+    readers: list[MetricReader] = []
+    if scraped:
+        with needs_extra("server"):
+            from opentelemetry.exporter.prometheus import PrometheusMetricReader
+        readers.append(PrometheusMetricReader(scope_info_enabled=False))
     if sends("metrics"):
-        readers.append(_otlp_reader())
+        with needs_extra("otlp"):
+            from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+            from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
     with ExitStack() as stack:
         if readers:
             from opentelemetry.sdk.metrics import MeterProvider
@@ -51,7 +57,12 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
             metrics.set_meter_provider(metering)
             telemetry.count_from_zero(omitted_reasons=get_args(OmittedReason))
         if sends("traces"):
-            tracing = _tracer_provider()
+            with needs_extra("otlp"):
+                from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+                from opentelemetry.sdk.trace import TracerProvider
+                from opentelemetry.sdk.trace.export import BatchSpanProcessor
+            tracing = TracerProvider(resource=_resource())
+            tracing.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
             stack.callback(tracing.shutdown)
             trace.set_tracer_provider(tracing)
         yield
@@ -76,29 +87,6 @@ def sends(signal: Literal["metrics", "traces"]) -> bool:
     """Return whether an environment variable names a receiver for *signal*."""
     names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
     return any(os.environ.get(name) for name in names)
-
-
-def _prometheus_reader() -> "MetricReader":
-    with needs_extra("server"):
-        from opentelemetry.exporter.prometheus import PrometheusMetricReader
-    return PrometheusMetricReader(scope_info_enabled=False)
-
-
-def _otlp_reader() -> "MetricReader":
-    with needs_extra("otlp"):
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    return PeriodicExportingMetricReader(OTLPMetricExporter())
-
-
-def _tracer_provider() -> "TracerProvider":
-    with needs_extra("otlp"):
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    provider = TracerProvider(resource=_resource())
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider
 
 
 def _resource() -> "Resource":
