@@ -2,11 +2,11 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib import metadata
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -124,7 +124,7 @@ async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
                 "database": database,
                 "judged_by": settings.preset,
                 "problems": found,
-                "tables": [table._asdict() for table in tables],
+                "tables": tables,
             }
         )
     else:
@@ -133,35 +133,27 @@ async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
     return FAILED if any(problem.level == "error" for problem in problems) else 0
 
 
-class _Table(NamedTuple):
-    """A table, and how many of its rows retention would delete."""
-
-    table: str
-    rows: int
-    bytes: int
-    prunable: int
-
-
-def _tables(size: DatabaseSize) -> list[_Table]:
-    would_go = {
+def _tables(size: DatabaseSize) -> list[dict[str, Any]]:  # JSON
+    """Return the tables, and how many rows of each retention would delete."""
+    prunable = {
         "segments": size.prunable.superseded,
         "journal": size.prunable.log,
         "model_calls": size.prunable.usage,
         "vectors": size.prunable.vectors,
     }
-    return [_Table(*table, would_go.get(table.table, 0)) for table in size.tables]
+    return [table._asdict() | {"prunable": prunable.get(table.table, 0)} for table in size.tables]
 
 
-def _print_tables(tables: Sequence[_Table]) -> None:
+def _print_tables(tables: Sequence[Mapping[str, Any]]) -> None:  # as above
     if not tables:
         return
     output.table(
         tables,
         {
-            "table": lambda each: each.table,
-            "rows#": lambda each: f"{each.rows:,}",
-            "KB#": lambda each: f"{each.bytes // 1024:,}",
-            "past retention#": lambda each: f"{each.prunable:,}",
+            "table": lambda each: each["table"],
+            "rows#": lambda each: each["rows"],
+            "KB#": lambda each: each["bytes"] // 1024,
+            "past retention#": lambda each: each["prunable"],
         },
     )
     output.line("(The process that does the background work deletes the rows past retention.)")
