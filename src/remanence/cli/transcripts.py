@@ -38,19 +38,8 @@ _RESPONSES_ITEMS = {"message", "reasoning", "compaction", "item_reference", "mcp
 _RESPONSES_SUFFIXES = ("_call", "_output", "_approval_request", "_approval_response")
 _ITEM_FIELDS = {"type", "role", "content", "id", "phase", "status"}
 _ANSWER_FIELDS = {"annotations", "reasoning", "reasoning_content", "reasoning_details"}
-_ANTHROPIC_BLOCKS = {
-    "compaction",
-    "container_upload",
-    "document",
-    "image",
-    "mcp_tool_use",
-    "redacted_thinking",
-    "search_result",
-    "server_tool_use",
-    "thinking",
-    "tool_result",
-    "tool_use",
-}
+_ANTHROPIC_BLOCKS = {"compaction", "container_upload", "document", "image", "search_result"}
+_ANTHROPIC_SUFFIXES = ("thinking", "tool_result", "tool_use")
 
 
 class Entry(NamedTuple):
@@ -237,7 +226,7 @@ def _read(data: JsonObject) -> Message:
     # Other keys, such as times and sessions, are not part of the provider's message.
     fields = {k: v for k, v in data.items() if k in MESSAGE_FIELDS | _ANSWER_FIELDS}
     is_anthropic = any(
-        part.get("citations") or kind in _ANTHROPIC_BLOCKS or kind.endswith("_tool_result")
+        part.get("citations") or kind in _ANTHROPIC_BLOCKS or kind.endswith(_ANTHROPIC_SUFFIXES)
         for part, kind in zip(parts, types, strict=True)
     )
     return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
