@@ -351,18 +351,14 @@ def _version_of(conversation: Conversation, stored: Stored | None) -> TapeVersio
 async def _read_end(branch: Branch) -> _Tape:
     """Read at least the newest `_OVERLAP` joined messages of a tape, or all."""
     conversation, state = branch
-    last_seq, count = state.last_seq, _OVERLAP + 1
+    first, count = state.last_seq, _OVERLAP + 1
     end: Sequence[Message] = ()
-    while last_seq:
-        first = max(0, last_seq - count)
-        end = join(await conversation.messages(after=first, limit=last_seq - first))
-        if not first:
-            break
-        if len(end) > _OVERLAP:
-            end = end[1:]  # the first may be incomplete
-            break
+    while first and len(end) <= _OVERLAP:
+        first = max(0, state.last_seq - count)
+        end = join(await conversation.messages(after=first, limit=state.last_seq - first))
         count *= 2
-    return _Tape(conversation, state, end)
+    # The first may be incomplete, unless the tape begins with it.
+    return _Tape(conversation, state, end[1:] if first else end)
 
 
 async def _find_overlap(
