@@ -31,15 +31,8 @@ class Audit:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        action = _action_of(scope)
-        if action is None:
-            token = _handled.set((self._clock, scope))
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                _handled.reset(token)
-            return
         request: Request = scope["state"]["request"]  # set by RequestLog
+        token = _handled.set((self._clock, scope))
         try:
             await self._app(scope, receive, send)
         except Exception:
@@ -47,7 +40,9 @@ class Audit:
             request.status = request.status or 500
             raise
         finally:
-            _log(self._clock, scope, action, status=request.status)
+            _handled.reset(token)
+            if (action := _action_of(scope)) is not None:
+                _log(self._clock, scope, action, status=request.status)
 
 
 def log_tool_erasure(tool: str, *, ref: ConversationRef, user: str | None, status: int) -> None:
