@@ -116,10 +116,3 @@ def _storable(value: Any) -> Any:  # JSON of any kind
             return [_storable(inner) for inner in value]
         case _:
             return value
-
-
-def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:
-    """Append a text part of type *kind* to a user message."""
-    content = message.get("content")
-    parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
-    return {**message, "content": [*parts, {"type": kind, "text": text}]}

@@ -16,7 +16,7 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.providers.requests import Tokens, tokens_of
 from remanence.recent import Recent
-from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units, with_text
+from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
@@ -394,10 +394,12 @@ def _objects(units: Iterable[Unit]) -> Iterator[JsonObject]:
 
 
 def _with_text(unit: Unit, text: str, kind: str) -> Unit:
-    """Append a text to the user message of a unit."""
+    """Append a text part of type *kind* to the user message of a unit."""
     objects = [*unit.objects]
     at = max(i for i, one in enumerate(objects) if one.get("role") == "user")
-    objects[at] = with_text(objects[at], text, kind)
+    content = objects[at].get("content")
+    parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
+    objects[at] = {**objects[at], "content": [*parts, {"type": kind, "text": text}]}
     return unit._replace(objects=objects)
 
 
