@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from remanence.server.run import HOST, listen
+from remanence.server.run import listen
 
 Cli = Callable[..., CompletedProcess[str]]
 
@@ -33,7 +33,7 @@ def test_an_audit_log_that_cannot_be_written_names_the_option_and_a_remedy(tmp_p
 
 
 def test_a_server_whose_port_is_in_use_leaves_no_database(tmp_path: Path) -> None:
-    with listen(HOST, 0) as taken:
+    with listen("127.0.0.1", 0) as taken:
         run = serve(tmp_path, "--port", str(taken.getsockname()[1]))
 
     assert run.returncode == 1

@@ -13,7 +13,7 @@ from remanence import Memory
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.rate_limit import Rate
-from remanence.server.run import HOST, PatientProtocol, listen, serve
+from remanence.server.run import PatientProtocol, listen, serve
 
 Cli = Callable[..., CompletedProcess[str]]
 
@@ -203,7 +203,9 @@ async def test_a_web_socket_at_a_proxy_is_refused_without_advice_to_install_anyt
     )
     async with asyncio.TaskGroup() as group:
         app = create_app(memory, openai_url="http://127.0.0.1:9")
-        group.create_task(serve(app, listen(HOST, 0), started=started.put_nowait, ending=ending))
+        group.create_task(
+            serve(app, listen("127.0.0.1", 0), started=started.put_nowait, ending=ending)
+        )
         port = int((await started.get()).rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(asked)
@@ -226,7 +228,7 @@ async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: byt
         group.create_task(
             serve(
                 app,
-                listen(HOST, 0),
+                listen("127.0.0.1", 0),
                 started=started.put_nowait,
                 ending=ending,
                 protocol=HastyProtocol,

@@ -12,9 +12,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HOST: Final = "127.0.0.1"
-"""By default the server needs no key, so only this machine can connect."""
-
 REQUEST_SECONDS: Final = 5
 """Timeout for requests in progress at shutdown, which normally end by themselves before it."""
 
