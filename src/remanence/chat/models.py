@@ -39,11 +39,7 @@ class ChatRequest:
     conclude: bool
     conversation: ConversationRef
     user: str | None
-
-    @property
-    def purpose(self) -> Purpose:
-        """The purpose of the call in the ledger."""
-        return "chat"
+    purpose: Purpose = "chat"
 
 
 ChatAnswer: TypeAlias = ProviderAnswer
@@ -168,12 +164,7 @@ def open_chat_model(
 
     *source* is as for `open_model`, or a `ChatModel`, which is returned unchanged. Anthropic, OpenAI,
     Ollama and OpenAI-compatible servers get the context block by block; any other model gets it as
-    text.
-
-    Raises:
-        ModelError: `unknown_model` or `auth`; the text names the remedy.
-        MissingExtra: a named model needs `remanence[models]`.
-        InvalidArgument: *source* is none of these, or an empty list.
+    text. Errors are those of `open_model`.
     """
     if isinstance(source, ChatModel):
         require_async_methods("model", source, "complete")
