@@ -71,9 +71,6 @@ _NOT_SENT: Final = _HOP | {
 }
 
 
-Credential: TypeAlias = tuple[str, str]
-"""A header with the server's own key for a provider."""
-
 UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 """The server's key for a provider, or a function that returns the key of a tenant."""
 
@@ -82,7 +79,7 @@ class Dialect(NamedTuple):
     """A provider, the header with its key, and its errors by type and message."""
 
     provider: str
-    credential: Callable[[str], Credential]
+    credential: Callable[[str], tuple[str, str]]
     error: Callable[[str, str], JsonObject]
 
 
@@ -396,7 +393,7 @@ def _open_client(seconds: float) -> httpx2.AsyncClient:
     )
 
 
-def _headers_to_send(request: Request, credential: Credential | None) -> list[tuple[str, str]]:
+def _headers_to_send(request: Request, credential: tuple[str, str] | None) -> list[tuple[str, str]]:
     """Return the client's headers for the provider, without our own keys."""
     left_out = _NOT_SENT | _named_by_connection(request.headers.getlist("connection"))
     kept = [
