@@ -28,7 +28,6 @@ _HEADERS: Final = {
     ),
     "cache-control": "no-cache",
     "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
 }
 
 

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
 
 from fastapi import APIRouter
 from pydantic import AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
@@ -54,15 +53,10 @@ class ObservationLogDocument(_CamelCase):
 class MemoryDocument(_CamelCase):
     """A summary of a conversation's memory."""
 
-    memory_state: MemoryStateDocument | None
-    observation_log: ObservationLogDocument | None
-    observation_count: int
-    total_observation_tokens: int
-
-
-_NOTHING: Final = MemoryDocument(
-    memory_state=None, observation_log=None, observation_count=0, total_observation_tokens=0
-)
+    memory_state: MemoryStateDocument | None = None
+    observation_log: ObservationLogDocument | None = None
+    observation_count: int = 0
+    total_observation_tokens: int = 0
 
 
 @router.get("/v1/conversations/{id}/memory", responses=declare("invalid_message"))
@@ -75,7 +69,7 @@ async def read_memory(conversation: Named) -> MemoryDocument:
     try:
         found = await conversation.diagnostics()
     except WrongUser:
-        return _NOTHING
+        return MemoryDocument()
     document = MemoryDocument.model_validate(found, from_attributes=True)
     if document.memory_state is not None:
         log = document.observation_log
