@@ -47,9 +47,7 @@ _OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_toke
 _SIDE_TOKENS: Final = 16
 """Requests for at most so many tokens only probe a key or a model."""
 
-_MAX_VOLATILE: Final = 10_000
-_MAX_UNANSWERED: Final = 10_000
-_MAX_DETACHED: Final = 10_000
+_MAX_NAMES: Final = 10_000
 
 _USER_DIGITS: Final = 16
 
@@ -97,9 +95,9 @@ class Requests:
         self._warned_unnamed = False
         self._histories = Histories(memory)
         self._items = Items(memory)
-        self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_VOLATILE)
-        self._unanswered: Recent[Name, None] = Recent(_MAX_UNANSWERED)
-        self._detached: Recent[Name, int] = Recent(_MAX_DETACHED)
+        self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_NAMES)
+        self._unanswered: Recent[Name, None] = Recent(_MAX_NAMES)
+        self._detached: Recent[Name, int] = Recent(_MAX_NAMES)
 
     async def prepare(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
