@@ -33,9 +33,6 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
 
     The receiver comes from OpenTelemetry's variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`; without
     one, nothing is sent. The rest is flushed at the end of the block.
-
-    Raises:
-        MissingExtra: the extra `server` or `otlp` is not installed.
     """
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", EXPORT_SECONDS)
     readers: list[MetricReader] = []

@@ -89,11 +89,7 @@ async def open_conversation(
 
 
 async def existing(memory: Memory, conversation: str, *, tenant: str) -> Conversation:
-    """Return a handle of a conversation that has messages.
-
-    Raises:
-        ConversationNotFound: the conversation has no messages.
-    """
+    """Return a handle of a conversation, or raise `ConversationNotFound` if it has no messages."""
     chat = memory.conversation(conversation, tenant=tenant)
     if not (await chat.state()).last_seq:
         raise ConversationNotFound(

@@ -148,11 +148,7 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
 
 
 def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open a file for reading, or stdin for `-`.
-
-    Raises:
-        MalformedTranscript: the file cannot be read.
-    """
+    """Open a file for reading, or stdin for `-`; raise `MalformedTranscript` if that fails."""
     if path == STDIN:
         return nullcontext(sys.stdin.buffer)
     try:

@@ -40,10 +40,9 @@ class GracePeriod:
         self._set(None)
 
     async def wait_for(self, work: Awaitable[T]) -> T:
-        """Return the result of *work*; only one wait at a time is possible.
+        """Return the result of *work*; cancel it and raise `Closed` when the grace period ends.
 
-        Raises:
-            Closed: the grace period ended, and *work* was cancelled.
+        Only one wait at a time is possible.
         """
         self._limit = limit = asyncio.timeout_at(self._deadline)
         try:

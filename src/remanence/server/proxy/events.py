@@ -16,11 +16,7 @@ class EventReader:
         self._rest = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[JsonObject]:
-        """Yield the events that *piece* completes.
-
-        Raises:
-            ValueError: an event is implausibly long.
-        """
+        """Yield the events that *piece* completes; raise `ValueError` if one is implausibly long."""
         looked = max(0, len(self._rest) - 3)  # the four-byte end may be split between pieces
         self._rest += piece
         begin = 0

@@ -267,11 +267,7 @@ class _Upload:
             self._is_sent.set()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives.
-
-        Raises:
-            ClientDisconnect: the client left within it.
-        """
+        """Yield the body as it arrives; raise `ClientDisconnect` if the client leaves within it."""
         try:
             async for piece in self._request.stream():
                 yield piece

@@ -32,11 +32,7 @@ async def is_still_allowed(request: Request) -> bool:
 
 
 def allowed_tenant(request: Request, tenant: str | None) -> str:
-    """Return the tenant of a request, which is that of its caller if there is one.
-
-    Raises:
-        HTTPException: 403: the request names another tenant.
-    """
+    """Return the tenant of a request; with a caller, refuse any other than the caller's."""
     caller: Caller | None = getattr(request.state, "caller", None)
     if caller is None:
         return DEFAULT_TENANT if tenant is None else tenant
@@ -55,10 +51,7 @@ def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
     Only lists may be repeated, as a server in front may have checked another of two users. Path and
-    query must be UTF-8.
-
-    Raises:
-        RequestValidationError: the text lists the route's parameters.
+    query must be UTF-8. The error lists the route's parameters.
     """
     known = _query_names(request.scope["route"].dependant)
     rest = f"use {', '.join(sorted(known))}" if known else "leave it out"
