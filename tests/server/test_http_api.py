@@ -696,6 +696,7 @@ async def test_a_body_that_cannot_be_stored_or_shown_is_refused(
         ("GET", "/v1/conversations?after=%00"),
         ("GET", "/v1/facts?user=a&after=%00"),
         ("GET", "/v1/facts?user=%00"),
+        ("GET", "/v1/usage?user=%00"),
         ("DELETE", "/v1/facts/%00?user=x"),
         ("GET", "/v1/conversations/a%00/messages"),
         ("GET", f"{TRIP}/recall?user=ana&query=x&since=0001-01-01T00:00:00%2B14:00"),

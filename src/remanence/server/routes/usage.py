@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from remanence.http.documents import Moment
+from remanence.http.documents import Moment, Name
 from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, Tenant
 from remanence.types import UsageTotal
@@ -17,10 +17,10 @@ async def read_usage(
     memory: OpenMemory,
     tenant: Tenant,
     user: Annotated[
-        str | None, Query(min_length=1, description="Only calls for conversations of this user.")
+        Name | None, Query(min_length=1, description="Only calls for conversations of this user.")
     ] = None,
     conversation: Annotated[
-        str | None, Query(min_length=1, description="Only calls for this conversation.")
+        Name | None, Query(min_length=1, description="Only calls for this conversation.")
     ] = None,
     since: Annotated[Moment | None, Query(description="Only calls from this time on.")] = None,
     until: Annotated[Moment | None, Query(description="Only calls from before this time.")] = None,
