@@ -210,6 +210,27 @@ async def test_a_file_that_breaks_off_ends_the_connection_with_one_line_in_the_l
     assert "Traceback" not in capsys.readouterr().err
 
 
+async def test_a_stream_that_breaks_off_is_a_failed_call_of_the_ledger(memory: Memory) -> None:
+    event = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}
+    piece = f"data: {json.dumps(event)}\n\n"
+
+    async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked"
+        writer.write(f"{head}\r\n\r\n{len(piece):x}\r\n{piece}\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(break_off, "127.0.0.1") as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with served(create_app(memory, anthropic_url=url)) as proxy:
+            path, named = "anthropic/v1/messages", {"x-remanence-conversation": "trip"}
+            await proxy.http.post(path, json=body_of(path, "Gate?"), headers=named)
+
+    [total] = await memory.usage()
+    assert (total.calls, total.failed_calls, total.input_tokens) == (1, 1, 9)
+
+
 async def test_a_client_that_reads_nothing_holds_up_nobody_else(
     proxy: Client, upstream: ModelServer
 ) -> None:

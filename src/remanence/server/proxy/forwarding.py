@@ -214,6 +214,7 @@ class Forwarder:
         recorder = None if turn is None else _AnswerRecorder(turn, self._requests, max_bytes)
         pieces = response.aiter_raw()
         number: bytes | None = None
+        outcome = "cancelled"
         try:
             async with self._grace() as grace, contextlib.aclosing(response):
                 while (piece := await grace.wait_for(anext(pieces, None))) is not None:
@@ -221,14 +222,16 @@ class Forwarder:
                         await recorder.add(piece)
                     number = next(reversed(_SEQUENCE_NUMBER.findall(piece)), number)
                     yield piece
+            outcome = "ok"
         except httpx2.HTTPError as error:
+            outcome = "connection"
             message = self._failure(_BROKE_OFF, error)
             yield _error_event(self._dialect.error("upstream_disconnected", message), number)
         except Closed as error:
             yield _error_event(self._dialect.error("server_ending", str(error)), number)
         finally:
             if recorder is not None:
-                await recorder.close()
+                await recorder.close(outcome)
 
     def _warn_of_missing_key(self, sent: httpx2.Request, status: int) -> None:
         """Log which key to set if the provider refused a request that was sent without one."""
@@ -316,11 +319,15 @@ class _AnswerRecorder:
             if self._answer.objects and not was_whole:
                 await self._requests.keep(self._turn, self._answer.objects)
 
-    async def close(self) -> None:
-        """Record the call, which may have reported its usage after the answer."""
+    async def close(self, outcome: str) -> None:
+        """Record the call, which may have reported its usage after the answer.
+
+        *outcome* is that of the stream; a whole answer is `ok`, however the stream ended.
+        """
         if self._usage or self._answer.objects:
+            outcome = "ok" if self._answer.objects else outcome
             with _log_failure(self._turn, "counted"), _reading():
-                await self._requests.record(self._turn, self._usage)
+                await self._requests.record(self._turn, self._usage, outcome=outcome)
 
 
 class _Body(StreamingResponse):

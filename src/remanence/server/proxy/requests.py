@@ -162,10 +162,10 @@ class Requests:
             said[0] = _prepend(before.pop(), said[0])
         await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
 
-    async def record(self, turn: Turn, usage: JsonObject) -> None:
+    async def record(self, turn: Turn, usage: JsonObject, *, outcome: str = "ok") -> None:
         """Add the model call of a turn to the ledger, with the usage that the provider reported."""
         tokens, now = asdict(tokens_of(usage) or Tokens()), self._memory.clock.now()
-        call = Usage(purpose="proxy", model=turn.model, at=now, **tokens)
+        call = Usage(purpose="proxy", model=turn.model, at=now, outcome=outcome, **tokens)
         await turn.stored.conversation.record_call(call)
 
     async def _with_memory(
