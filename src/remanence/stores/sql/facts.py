@@ -215,7 +215,7 @@ def commit(
     }
     if changes.requests:
         data |= {"requests": changes.requests, "ended": " ".join(changes.forgotten)}
-        if state.owner:  # no context must go on showing what its user has just taken back
+        if state.owner and changes.ended:  # no context must go on showing what has been taken back
             _unpin(connection, _key(connection, state.owner))
     states.write(connection, after, "facts", at, detail, data)
     return after

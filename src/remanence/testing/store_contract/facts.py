@@ -345,6 +345,18 @@ class FactContract(Handles):
         assert snapshot is not None
         assert snapshot.facts is None
 
+    async def test_a_request_to_forget_that_ends_no_fact_keeps_the_pins(self, store: Store) -> None:
+        state = await tape(store, 2)
+        pin = FactsPin(marker="m", text="keeps bees", at=at(1))
+        await store.save_facts(new(fact("f1", "keeps bees")))
+        await store.pin_facts(state, ANA, pin)
+
+        assert await store.commit_facts(state, FactChanges(requests=1), facts_seq=2, at=at(80))
+
+        snapshot = await store.snapshot(REF, tail_tokens=9)
+        assert snapshot is not None
+        assert snapshot.facts == pin
+
     async def test_replacing_a_fact_unpins_it_and_a_new_one_does_not(self, store: Store) -> None:
         state = await tape(store, 1)
         pin = FactsPin(marker="m", text="lives in Rome", at=at(1))
