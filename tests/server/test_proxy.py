@@ -1304,3 +1304,17 @@ async def test_a_forwarded_turn_is_in_the_ledger_as_the_provider_counted_it(
 
     assert (total.purpose, total.model) == ("proxy", f"{path.partition('/')[0]}:m")
     assert (total.input_tokens, total.output_tokens, budget.spent_tokens) == (words, 2, 0)
+
+
+async def test_a_forwarded_turn_is_counted_where_its_input_leaves_out_what_was_cached(
+    proxy: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Gate B42."}}]}
+    cached = {"prompt_tokens_details": {"cached_tokens": 8}}
+    usage = {"prompt_tokens": 5, "completion_tokens": 1, **cached}
+    upstream.script(Raw((json.dumps({**answer, "usage": usage}),)))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Which gate has it?"}]}
+    await proxy.http.post("openai/v1/chat/completions", json=body, headers={**KEY, **NAMED})
+
+    [total] = await memory.usage()
+    assert (total.input_tokens, total.cache_read_tokens) == (8, 8)

@@ -71,8 +71,10 @@ def tokens_of(usage: Any) -> Tokens | None:  # any JSON, as the clients do not c
     }
     if not all(isinstance(count, int) and 0 <= count <= MAX_COUNT for count in counts.values()):
         return None
+    cached = counts["cache_read_tokens"] + counts["cache_write_tokens"]
     if not details and "prompt_tokens" not in usage:  # Anthropic counts cached input separately
-        counts["input_tokens"] += counts["cache_read_tokens"] + counts["cache_write_tokens"]
+        counts["input_tokens"] += cached
+    counts["input_tokens"] = max(counts["input_tokens"], cached)  # which some servers leave out
     cost = usage.get("cost")  # in US dollars, from OpenRouter, LiteLLM and others
     if isinstance(cost, int | float) and 0 <= cost <= MAX_COUNT:
         counts["cost_usd"] = float(cost)
