@@ -1318,3 +1318,13 @@ async def test_a_forwarded_turn_is_counted_where_its_input_leaves_out_what_was_c
 
     [total] = await memory.usage()
     assert (total.input_tokens, total.cache_read_tokens) == (8, 8)
+
+
+async def test_the_ledger_keeps_the_beginning_of_a_very_long_name_of_a_model(
+    proxy: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    body = {"model": "m" * 100_000, "messages": [{"role": "user", "content": "Which gate is it?"}]}
+    await proxy.http.post("openai/v1/chat/completions", json=body, headers={**KEY, **NAMED})
+
+    [total] = await memory.usage()
+    assert total.model == "openai:".ljust(200, "m")

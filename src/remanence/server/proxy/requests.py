@@ -48,6 +48,8 @@ _SIDE_TOKENS: Final = 16
 """Requests for at most so many tokens only probe a key or a model."""
 
 _MAX_NAMES: Final = 10_000
+_MAX_MODEL_CHARACTERS: Final = 200
+"""A model's name is any text of the client, which ledger and metrics keep."""
 
 _USER_DIGITS: Final = 16
 
@@ -206,7 +208,7 @@ class Requests:
         backwards = reversed(range(len(messages)))
         newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
-        model = f"{api.provider}:{body.get('model')}"
+        model = f"{api.provider}:{body.get('model')}"[:_MAX_MODEL_CHARACTERS]
         context = await stored.conversation.context(
             system=_overhead(
                 body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
