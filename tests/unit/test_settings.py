@@ -9,7 +9,7 @@ import pytest
 
 from remanence.errors import InvalidPolicy
 from remanence.policy.policy import Policy
-from remanence.settings import Settings, policy_of
+from remanence.settings import Settings, own_prices, policy_of
 from remanence.settings.sources import LoadedSettings, config_file, load_settings
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
@@ -384,3 +384,7 @@ def test_a_policy_in_place_of_its_changes_is_refused_in_one_line(
         Settings(policy=policy)
 
     assert len(str(refused.value)) < 120
+
+
+def test_a_price_counts_for_a_model_wherever_it_is_called() -> None:
+    assert own_prices(["openai:m@http://127.0.0.1:8000/v1 0.2 0.8"]) == {"openai:m": (0.2, 0.8)}

@@ -166,7 +166,8 @@ def own_prices(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
             raise InvalidSetting(
                 "prices", text, "write 'openai:my-model 0.2 0.8', dollars per million tokens"
             )
-        prices[model] = (input_usd, output_usd)
+        name, *_ = model.split("@http", maxsplit=1)  # a price counts wherever the call is sent
+        prices[name] = (input_usd, output_usd)
     return prices
 
 
