@@ -298,6 +298,19 @@ def test_a_message_without_a_time_has_that_of_the_one_before_or_else_after(
     assert [message["created_at"] for message in imported(cli, url, "b")] == [june] * 3
 
 
+def test_a_message_without_a_time_waits_for_one_that_is_read_with_later_messages(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    may = "2025-05-01T08:00:00+00:00"
+    before = [said("b", f"Number {number}.", created_at=may) for number in range(999)]
+    opening, dated = said("a", "At first."), said("a", "Dated.", created_at=may)
+    file = write(tmp_path / "history.jsonl", *before, opening, dated)
+
+    assert cli("import", file, "--db", url, "--no-observe").returncode == 0
+
+    assert [message["created_at"] for message in imported(cli, url, "a")] == [may] * 2
+
+
 def test_an_import_without_times_leaves_facts_at_once(cli: Cli, tmp_path: Path, url: str) -> None:
     file = write(tmp_path / "history.jsonl", said("a", "I am allergic to peanuts."))
 

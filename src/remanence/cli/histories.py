@@ -22,6 +22,8 @@ ID_PREFIX: Final = "import:"
 
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
+_MAX_UNDATED: Final = 100
+"""Messages that wait for the first time of their conversation beyond a chunk."""
 
 
 def source_of(file: Path) -> str:
@@ -47,7 +49,7 @@ class HistoryReader:
 
     `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
     message ids. Content of an export that a message cannot have is counted in `left_out`. A message
-    without a time has that of the one before in its conversation, or else of the next one in its chunk.
+    without a time has that of the one before in its conversation, or else of a later one nearby.
     """
 
     name: str
@@ -80,8 +82,9 @@ class HistoryReader:
                     raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
                 characters += len(read.message.full_text)
                 if len(chunk) >= _CHUNK_MESSAGES or characters >= _CHUNK_CHARACTERS:
-                    yield _date_openings(chunk)
-                    chunk, characters = [], 0
+                    ready, chunk = _part_undated(_date_openings(chunk))
+                    yield ready
+                    characters = 0
         except MalformedTranscript:
             if chunk:
                 yield _date_openings(chunk)
@@ -117,7 +120,21 @@ class HistoryReader:
         return message
 
 
-def _date_openings(chunk: list[HistoryMessage]) -> Sequence[HistoryMessage]:
+def _part_undated(
+    chunk: list[HistoryMessage],
+) -> tuple[list[HistoryMessage], list[HistoryMessage]]:
+    """Return a chunk without the conversations that have no time yet, and these if they are few."""
+    rest = [item for item in chunk if item.message.created_at is None]
+    if len(rest) > _MAX_UNDATED or 2 * _characters(rest) > _CHUNK_CHARACTERS:
+        return chunk, []
+    return [item for item in chunk if item.message.created_at is not None], rest
+
+
+def _characters(chunk: Iterable[HistoryMessage]) -> int:
+    return sum(len(item.message.full_text) for item in chunk)
+
+
+def _date_openings(chunk: list[HistoryMessage]) -> list[HistoryMessage]:
     """Date the messages before the first dated one of their conversation like that one."""
     times: dict[ConversationRef, datetime] = {}
     for index, item in reversed(list(enumerate(chunk))):
