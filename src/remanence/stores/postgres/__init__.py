@@ -9,7 +9,7 @@ from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
 from remanence.stores.postgres.pgvector import use_if_cheap
-from remanence.stores.postgres.pool import Pool, most_connections
+from remanence.stores.postgres.pool import Pool, max_pool_size
 from remanence.stores.postgres.server import begin, database_name, require_server
 from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.postgres_url import connection_string
@@ -34,7 +34,7 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
                     begin(connection, clock)
                 _migrate(connection, name, clock)
                 use_if_cheap(connection)
-            max_size = most_connections(connection)
+            max_size = max_pool_size(connection)
         pool = Pool(url, max_size=max_size)
     except psycopg.Error as error:
         raise translate_error(error, name) from error

@@ -104,7 +104,7 @@ class Pool(ConnectionPool[psycopg.Connection]):
                     raise PoolTimeout(f"no connection was free for {wait_seconds:g} s") from None
 
 
-def most_connections(connection: psycopg.Connection) -> int:
+def max_pool_size(connection: psycopg.Connection) -> int:
     """Return how many connections a pool may have under the limits of server, role and database."""
     row = connection.execute(_ALLOWED).fetchone()
     allowed = _MAX_CONNECTIONS if row is None else row[0] - _WORKERS_CONNECTIONS
