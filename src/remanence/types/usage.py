@@ -20,9 +20,9 @@ class Usage:
     """One model call: conversation, purpose, tokens, cost, duration and outcome.
 
     `input_tokens` counts all input, including tokens read from or written to the prompt cache.
-    `cost_usd` is None if no price is known, `duration_seconds` 0 if the call was not timed. `outcome`
-    is `ok`, `cut_off` or `paused` for an answer, or else an error code. `estimated` is True if the tokens are our own count, because the
-    provider did not report them.
+    `cost_usd` is None if no price is known, `duration_seconds` 0 if the call was not timed.
+    `outcome` is `ok`, `cut_off` or `paused` for an answer, or else an error code. `estimated` is
+    True if the tokens are our own count, because the provider did not report them.
     """
 
     conversation: ConversationRef | None = None
