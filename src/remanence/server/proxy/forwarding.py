@@ -188,15 +188,17 @@ class Forwarder:
                 with _log_failure(turn):
                     raise _too_long(self._max_answer_bytes)
                 return self._body(_chain(bytes(content), pieces), received.status_code)
-        answer, whole = turn.api.answer(), bytes(content)
+        answer, body = turn.api.answer(), read_object(bytes(content))
         with _log_failure(turn):
             with _reading():
-                answer.take(json.loads(whole))
+                if body is None:
+                    raise ValueError("the answer is not a JSON object")
+                answer.take(body)
             if answer.objects:
                 await self._requests.keep(turn, answer.objects)
         with _log_failure(turn, "counted"), _reading():
-            await self._requests.record(turn, usage_in(read_object(whole) or {}))
-        return Response(whole)
+            await self._requests.record(turn, usage_in(body or {}))
+        return Response(bytes(content))
 
     def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
         return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))
