@@ -12,6 +12,7 @@ from remanence.background import Background
 from remanence.costs.ledger import Ledger
 from remanence.errors import StoreUnavailable
 from remanence.stores import open_store
+from remanence.telemetry.spans import call_attributes
 from remanence.testing.faults import FaultyStore, Gate
 from remanence.testing.store_contract.samples import usage
 from remanence.types import Usage, UsageTotal
@@ -178,3 +179,13 @@ async def test_a_ledger_that_never_began_closes_at_once(store: CountingStore) ->
         await ledger.settle()
 
     assert store.sizes == []
+
+
+def test_metrics_name_a_bounded_number_of_models_that_clients_of_a_proxy_chose() -> None:
+    proxied = [usage(purpose="proxy", model=f"openai:m{n}") for n in range(1_000)]
+    labels = [call_attributes(call)["gen_ai.request.model"] for call in proxied]
+
+    assert len(set(labels)) <= 101
+    assert labels[-1] == "other"
+    own = usage(purpose="observe", model="openai:m999")
+    assert call_attributes(own)["gen_ai.request.model"] == "m999"

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from opentelemetry import metrics
 
-from remanence.telemetry.spans import model_attributes
+from remanence.telemetry.spans import call_attributes
 from remanence.types import (
     EFFECTS,
     BudgetScope,
@@ -163,7 +163,7 @@ def turn_not_ended(conversation_id: str, message: str) -> None:
 
 def model_called(usage: Usage) -> None:
     """Count and log a model call with its tokens."""
-    about = {**model_attributes(usage.model), "remanence.purpose": usage.purpose}
+    about = call_attributes(usage)
     _model_calls.add(1, {**about, "remanence.outcome": usage.outcome})
     kinds = _tokens(usage, cache_write="cache_write")
     for kind, tokens in kinds.items():
@@ -185,7 +185,7 @@ def rows_pruned(pruned: Pruned) -> None:
 
 def model_priced(usage: Usage) -> None:
     """Count the price of a model call, if it is known."""
-    about = {**model_attributes(usage.model), "remanence.purpose": usage.purpose}
+    about = call_attributes(usage)
     _model_cost.add(usage.cost_usd or 0.0, about)
 
 

@@ -18,6 +18,10 @@ BUCKETS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0,
 _PROVIDERS: Final = {"bedrock": "aws.bedrock", "google": "gcp.gemini", "mistral": "mistral_ai"}
 """Providers that have another name in the semantic conventions."""
 
+_MAX_PROXIED: Final = 100
+_proxied_models: set[str] = set()
+"""Names that clients of the proxies chose, and that label metrics: each is a series of the process."""
+
 _CHAT: Final = {"gen_ai.operation.name": "chat"}
 
 _tracer = trace.get_tracer("remanence")
@@ -36,6 +40,17 @@ def model_attributes(model: str) -> dict[str, str]:
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider) if colon else "_OTHER",
         "gen_ai.request.model": name if colon else model,
     }
+
+
+def call_attributes(usage: Usage) -> dict[str, str]:
+    """Return the labels of a call for metrics; `other` is the model of a proxied call beyond a limit."""
+    model = usage.model
+    if usage.purpose == "proxy" and model not in _proxied_models:
+        if len(_proxied_models) < _MAX_PROXIED:
+            _proxied_models.add(model)
+        else:
+            model = f"{model.partition(':')[0]}:other"
+    return {**model_attributes(model), "remanence.purpose": usage.purpose}
 
 
 class Cause(NamedTuple):
