@@ -320,6 +320,32 @@ async def test_an_answer_is_not_stored_where_its_question_is_erased_while_it_is_
     assert "was not stored: ConversationErased" in caplog.text
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_an_answer_is_stored_whose_client_leaves_while_it_is_appended(
+    upstream: ModelServer, stream: bool
+) -> None:
+    upstream.script(Reply("Gate B42."))
+    body, headers = body_of(CHAT, "Gate?", stream=stream), {"x-remanence-conversation": "trip"}
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with memory_on(store, clock) as memory:
+        gate = store.hold("append", skip=1)
+        transport = httpx2.ASGITransport(create_app(memory, openai_url=upstream.url))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            asking = asyncio.create_task(http.post(CHAT, json=body, headers=headers))
+            await asyncio.wait_for(gate.reached.wait(), 5)
+            asking.cancel()
+            for _ in range(50):  # for the cancellation to get through
+                await asyncio.sleep(0)
+            gate.opened.set()
+            await asyncio.wait({asking})
+        (tape,) = await conversations(memory, "trip")
+        stored = [message.text for message in await tape.messages()]
+    await store.close()
+
+    assert stored == ["Gate?", "Gate B42."]
+
+
 @pytest.mark.parametrize("held", ["append", "fork"])
 async def test_processes_that_begin_tapes_at_once_keep_their_histories_apart(
     upstream: ModelServer, held: str

@@ -17,6 +17,7 @@ from fastapi.sse import format_sse_event
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Send
 
+from remanence.background import finish, start_beside
 from remanence.errors import Closed, InvalidMessage
 from remanence.memory import Memory
 from remanence.providers.clients import no_cookies, tls_context
@@ -188,7 +189,13 @@ class Forwarder:
                 with _log_failure(turn):
                     raise _too_long(self._max_answer_bytes)
                 return self._body(_chain(bytes(content), pieces), received.status_code)
-        answer, body = turn.api.answer(), read_object(bytes(content))
+        # A client that leaves meanwhile has seen none of the answer, but it is paid for.
+        await finish(start_beside(self._store(turn, bytes(content)), name="remanence-keep"))
+        return Response(bytes(content))
+
+    async def _store(self, turn: Turn, content: bytes) -> None:
+        """Store and count an answer; failures are logged."""
+        answer, body = turn.api.answer(), await asyncio.to_thread(read_object, content)
         with _log_failure(turn):
             with _reading():
                 if body is None:
@@ -198,7 +205,6 @@ class Forwarder:
                 await self._requests.keep(turn, answer.objects)
         with _log_failure(turn, "counted"), _reading():
             await self._requests.record(turn, usage_in(body or {}))
-        return Response(bytes(content))
 
     def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
         return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))
@@ -319,7 +325,8 @@ class _AnswerRecorder:
                     self._usage |= usage_in(event)
             self._is_broken = False
             if self._answer.objects and not was_whole:
-                await self._requests.keep(self._turn, self._answer.objects)
+                keep = self._requests.keep(self._turn, self._answer.objects)
+                await finish(start_beside(keep, name="remanence-keep"))
 
     async def close(self, outcome: str) -> None:
         """Record the call, which may have reported its usage after the answer.

@@ -159,7 +159,8 @@ class Requests:
             ConversationErased: messages were deleted or forgotten while the model answered.
             RemanenceError: the answer cannot be stored; the client's next request has it again.
         """
-        before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
+        units = await asyncio.to_thread(read_units, turn.api, answer)  # may have many parts
+        before, said = list(turn.messages), [unit.message for unit in units]
         if said and before[-1].role == "assistant":  # the client began the answer
             said[0] = _prepend(before.pop(), said[0])
         await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
@@ -209,10 +210,9 @@ class Requests:
         newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         model = f"{api.provider}:{body.get('model')}"[:_MAX_MODEL_CHARACTERS]
+        beside = [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
         context = await stored.conversation.context(
-            system=_overhead(
-                body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
-            ),
+            system=await asyncio.to_thread(_overhead, body, beside),
             # Only the first request of a turn shows what is recalled for it.
             recall=messages[stored.length - 1].text if is_asked else None,
             model=model,
