@@ -17,6 +17,8 @@ FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 _NEXT_LINK: Final = " > "
 
+_PROVIDER_ALIASES: Final = {"gemini": "google"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
@@ -70,6 +72,13 @@ def look_up(model: str) -> CatalogEntry:
     if gpt and gpt >= _FIRST_WITH_BREAKPOINTS:
         facts["takes_breakpoints"] = True
     return CatalogEntry(**facts)
+
+
+def canonical_name(name: str) -> str:
+    """Return `provider:model` with the provider in lower case and without an alias."""
+    provider, colon, model = name.partition(":")
+    known = provider.lower()
+    return f"{_PROVIDER_ALIASES.get(known, known)}:{model}" if colon else name
 
 
 def chain_name(models: Iterable[str]) -> str:

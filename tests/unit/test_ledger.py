@@ -11,6 +11,7 @@ import pytest
 from remanence.background import Background
 from remanence.costs.ledger import Ledger
 from remanence.errors import StoreUnavailable
+from remanence.settings import own_prices
 from remanence.stores import open_store
 from remanence.telemetry.spans import call_attributes
 from remanence.testing.faults import FaultyStore, Gate
@@ -189,3 +190,12 @@ def test_metrics_name_a_bounded_number_of_models_that_clients_of_a_proxy_chose()
     assert labels[-1] == "other"
     own = usage(purpose="observe", model="openai:m999")
     assert call_attributes(own)["gen_ai.request.model"] == "m999"
+
+
+async def test_the_price_of_a_model_counts_under_each_name_of_its_provider(
+    store: CountingStore,
+) -> None:
+    ledger = Ledger(store, own_prices(["Gemini:mine 1 2"]))
+    for name in ("google:mine", "gemini:mine"):
+        call = usage(model=name, input_tokens=1_000, output_tokens=0, cost_usd=None)
+        assert ledger.price(call).cost_usd == 0.001

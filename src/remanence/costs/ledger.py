@@ -18,6 +18,7 @@ from remanence.arguments import (
     require_unicode,
 )
 from remanence.background import Background, wait_for_end
+from remanence.catalog import canonical_name
 from remanence.costs import with_list_price
 from remanence.errors import InvalidArgument, StoreUnavailable
 from remanence.protocols import UsageLog
@@ -50,7 +51,7 @@ class Ledger:
 
     def price(self, usage: Usage) -> Usage:
         """Return the usage at the price of `Settings.prices`, if its model has one there."""
-        price = self._prices.get(usage.model)
+        price = self._prices.get(canonical_name(usage.model))
         if price is None or not (usage.input_tokens or usage.output_tokens):
             return usage
         dollars = usage.input_tokens * price[0] + usage.output_tokens * price[1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remanence.arguments import is_http_url
-from remanence.catalog import chain_links
+from remanence.catalog import canonical_name, chain_links
 from remanence.errors import ModelError
 
 
@@ -29,9 +29,6 @@ PROVIDERS = {
     "openai": Provider("openai", continues=True),
 }
 _OTHERS = Provider("pydantic_ai", takes_context=False)
-
-_OTHER_NAMES = {"gemini": "google"}
-"""Aliases of providers."""
 
 _BETWEEN_NAMES = re.compile(r"\s*,\s*(?=[\w-]+:(?!//))")
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
@@ -121,7 +118,5 @@ def parse_spec(text: str) -> ModelSpec:
             "unknown_model",
             f"{host!r} of model {model!r} has no scheme: write {model}@http://{host}{path or '/v1'}",
         )
-    provider = provider.lower()
-    return ModelSpec(
-        provider=_OTHER_NAMES.get(provider, provider), model=model, base_url=base_url or None
-    )
+    provider, _, model = canonical_name(name).partition(":")
+    return ModelSpec(provider=provider, model=model, base_url=base_url or None)

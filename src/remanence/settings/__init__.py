@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from remanence.catalog import canonical_name
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.policy.policy import Policy
 from remanence.policy.presets import PolicyValue, Preset
@@ -167,7 +168,7 @@ def own_prices(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
                 "prices", text, "write 'openai:my-model 0.2 0.8', dollars per million tokens"
             )
         name, *_ = model.split("@http", maxsplit=1)  # a price counts wherever the call is sent
-        prices[name] = (input_usd, output_usd)
+        prices[canonical_name(name)] = (input_usd, output_usd)
     return prices
 
 
