@@ -150,3 +150,14 @@ def kind_error(path: Path, family: Family) -> float:
     true: list[int] = [line[COUNT_NAMES[family]] for line in lines]
     found = [count(line["text"]) for line in lines]
     return sum(abs(f - t) / max(t, 1) for f, t in zip(found, true, strict=True)) / len(lines)
+
+
+@pytest.mark.parametrize("strides", [2, 3, 6])
+def test_a_long_text_of_a_period_is_estimated_by_all_of_its_period(strides: int) -> None:
+    count = counter_for("o200k").text
+    light, dense = "word " * 4_000, "\N{GRINNING FACE}\u4f60" * 10_000
+    step = 16_384
+    period = light[:step] + dense[:step] * (strides - 1)
+
+    one = count(light[:step]) + (strides - 1) * count(dense[:step])
+    assert count(period * 64) == pytest.approx(64 * one, rel=0.1)
