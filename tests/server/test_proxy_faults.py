@@ -231,6 +231,19 @@ async def test_a_stream_that_breaks_off_is_a_failed_call_of_the_ledger(memory: M
     assert (total.calls, total.failed_calls, total.input_tokens) == (1, 1, 9)
 
 
+async def test_a_stream_that_ends_with_an_error_is_a_failed_call_of_the_ledger(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    event = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}}
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    upstream.script(Raw((json.dumps(event), json.dumps(error))))
+    path, named = "anthropic/v1/messages", {"x-remanence-conversation": "trip"}
+    await proxy.http.post(path, json=body_of(path, "Gate?"), headers=named)
+
+    [total] = await memory.usage()
+    assert (total.calls, total.failed_calls, total.input_tokens) == (1, 1, 9)
+
+
 async def test_a_client_that_reads_nothing_holds_up_nobody_else(
     proxy: Client, upstream: ModelServer
 ) -> None:
@@ -547,6 +560,24 @@ async def test_an_event_of_another_form_is_logged_as_such_with_its_conversation(
     await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?"), headers=named)
 
     assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
+
+
+async def test_an_answer_is_stored_whatever_follows_its_end(
+    proxy: Client, upstream: ModelServer, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = {"index": 0, "delta": {"content": "B42."}, "finish_reason": "stop"}
+    malformed = {"index": 0, "delta": {"tool_calls": [4711]}}
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    events = ({"choices": [whole]}, {"choices": [malformed]}, {"choices": [], "usage": usage})
+    upstream.script(Raw(tuple(map(json.dumps, events))))
+    named = {"x-remanence-conversation": "trip"}
+    await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?"), headers=named)
+
+    (tape,) = await conversations(memory, "trip")
+    [total] = await memory.usage()
+    assert [message.text for message in await tape.messages()] == ["Gate?", "B42."]
+    assert (total.failed_calls, total.input_tokens) == (0, 9)
+    assert "not stored" not in caplog.text
 
 
 async def test_names_in_headers_are_read_as_utf_8(

@@ -37,6 +37,11 @@ def usage_in(response: JsonObject) -> JsonObject:
     return {}
 
 
+def is_error(event: JsonObject) -> bool:
+    """Return whether a provider ends its answer with this event because it failed."""
+    return bool(event.get("error")) or event.get("type") in ("error", "response.failed")
+
+
 def _event(block: bytes) -> JsonObject | None:
     data = [line[5:].strip() for line in block.splitlines() if line.startswith(b"data:")]
     return read_object(b"\n".join(data))

@@ -26,7 +26,7 @@ from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
-from remanence.server.proxy.events import EventReader, usage_in
+from remanence.server.proxy.events import EventReader, is_error, usage_in
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, OMITTED, USER
 from remanence.server.proxy.requests import Prepared, Requests, Turn
 from remanence.wire.json_value import JsonObject, read_object
@@ -308,7 +308,7 @@ class _AnswerRecorder:
         self._answer = turn.api.answer()
         self._reader = EventReader()
         self._usage: JsonObject = {}
-        self._is_broken = False
+        self._has_failed = self._is_broken = False
 
     async def add(self, piece: bytes) -> None:
         """Read a piece of the stream; ignores everything after an error."""
@@ -316,12 +316,14 @@ class _AnswerRecorder:
             return
         self._is_broken, was_whole = True, bool(self._answer.objects)
         self._left_bytes -= len(piece)
-        with _log_failure(self._turn):
+        with _log_failure(self._turn, "counted in full" if was_whole else "stored"):
             if self._left_bytes < 0:
                 raise _too_long(self._max_bytes)
             with _reading():
                 for event in self._reader.feed(piece):
-                    self._answer.feed(event)
+                    if not self._answer.objects:
+                        self._answer.feed(event)
+                    self._has_failed |= is_error(event)
                     self._usage |= usage_in(event)
             self._is_broken = False
             if self._answer.objects and not was_whole:
@@ -331,10 +333,14 @@ class _AnswerRecorder:
     async def close(self, outcome: str) -> None:
         """Record the call, which may have reported its usage after the answer.
 
-        *outcome* is that of the stream; a whole answer is `ok`, however the stream ended.
+        *outcome* is that of the stream; a whole answer is `ok`, however the stream ended, and an error that
+        the provider reports is `server`.
         """
+        if self._answer.objects:
+            outcome = "ok"
+        elif self._has_failed:
+            outcome = "server"
         if self._usage or self._answer.objects:
-            outcome = "ok" if self._answer.objects else outcome
             with _log_failure(self._turn, "counted"), _reading():
                 await self._requests.record(self._turn, self._usage, outcome=outcome)
 
