@@ -14,6 +14,7 @@ from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import TIME_KEYS, read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
+from remanence.recent import Recent
 from remanence.types import ConversationRef, Message, check_message
 from remanence.wire.json_value import quote
 
@@ -22,6 +23,9 @@ ID_PREFIX: Final = "import:"
 
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
+_MAX_CONVERSATIONS: Final = 10_000
+"""Newest conversations whose last time is known, for later messages without one."""
+
 _MAX_UNDATED: Final = 100
 """Messages that wait for the first time of their conversation beyond a chunk."""
 
@@ -59,7 +63,9 @@ class HistoryReader:
     user: str | None
     max_message_bytes: int
     left_out: LeftOut = field(default_factory=Counter)
-    _times: dict[ConversationRef, datetime] = field(default_factory=dict, init=False)
+    _times: Recent[ConversationRef, datetime] = field(
+        default_factory=lambda: Recent(_MAX_CONVERSATIONS), init=False
+    )
 
     def chunks(self, lines: Iterable[bytes]) -> Iterator[Sequence[HistoryMessage]]:
         """Yield the messages in order, in chunks of bounded size.
