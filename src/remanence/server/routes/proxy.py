@@ -104,12 +104,21 @@ async def messages(request: Request) -> Response:
 
 
 @router.api_route("/openai/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
+async def others_of_openai(request: Request, path: str) -> Response:
+    """Forward any other request unchanged, such as `models`."""
+    return await _forward_unchanged(request, request.app.state.openai, "/openai/", path)
+
+
 @router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
-async def others(request: Request, path: str) -> Response:
-    """Forward any other request unchanged, such as `models` or `messages/count_tokens`."""
-    provider = path_of(request.scope).split("/")[1]
-    forwarder: Forwarder = getattr(request.app.state, provider)
-    sent = _sent_path(request, f"/{provider}/", path)
+async def others_of_anthropic(request: Request, path: str) -> Response:
+    """Forward any other request unchanged, such as `messages/count_tokens`."""
+    return await _forward_unchanged(request, request.app.state.anthropic, "/anthropic/", path)
+
+
+async def _forward_unchanged(
+    request: Request, forwarder: Forwarder, prefix: str, path: str
+) -> Response:
+    sent = _sent_path(request, prefix, path)
     if request.headers.get("upgrade", "").lower() == "websocket":
         return forwarder.refuse(_WEBSOCKET, 501)
     return forwarder.refuse(_ABOVE) if _has_dots(sent) else await forwarder.forward(request, sent)
