@@ -29,6 +29,7 @@ from remanence.arguments import (
     require_one_of,
     require_path,
     require_text,
+    require_unicode,
     require_words,
 )
 from remanence.background import Background, finish, is_part_of, start_beside
@@ -285,6 +286,7 @@ class Memory:
         self._runtime.check_open()
         require_count(limit=limit)
         require_text(tenant=tenant, user=user, optional=True)
+        require_unicode(tenant=tenant, user=user)
         require_one_of(ConversationRef, after=after, optional=True)
         if user is not None and tenant is None:
             tenant = DEFAULT_TENANT
@@ -352,6 +354,7 @@ class Memory:
         self._runtime.check_open()
         require_moment(since=since, until=until)
         require_text(tenant=tenant, conversation=conversation, user=user, optional=True)
+        require_unicode(tenant=tenant, conversation=conversation, user=user)
         if user is not None:
             tenant = tenant or DEFAULT_TENANT
         if conversation is None:
@@ -520,6 +523,7 @@ class Memory:
         self._runtime.check_open()
         self._runtime.check_writable()
         require_text(consumer=consumer)
+        require_unicode(consumer=consumer)
         require_async(send=send)
         await deliver(self._runtime, consumer, send)
 
@@ -534,6 +538,7 @@ class Memory:
         require_count(after=after, optional=True)
         require_text(tenant=tenant)
         require_text(conversation=conversation, optional=True)
+        require_unicode(tenant=tenant, conversation=conversation)
         require_choices(EVENT_TYPES, types=types)
 
     async def backup(self, path: str | Path) -> None:
