@@ -33,6 +33,7 @@ from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.errors import InvalidMessage, StoreUnavailable
 from remanence.stores import open_store
 from remanence.stores.postgres import PostgresStore
+from remanence.stores.postgres.pool import max_pool_size
 from remanence.testing import FixedClock
 
 Cli = Callable[..., CompletedProcess[str]]
@@ -354,6 +355,20 @@ async def test_a_worker_gets_connections_beside_a_busy_memory_with_few(
                 group.create_task(talk(chat))
         for chat in chats:
             await chat.delete()
+
+
+@pytest.mark.postgres
+def test_connections_that_a_server_reserves_are_not_for_a_pool() -> None:
+    with running_server(own=True) as server:
+        execute(
+            server,
+            "ALTER SYSTEM SET max_connections = 14",
+            "ALTER SYSTEM SET superuser_reserved_connections = 6",
+        )
+        crash(server, kill=False)
+        restart(server)
+        with psycopg.connect(server) as connection:
+            assert max_pool_size(connection) == 3  # five of the other eight are for a worker
 
 
 @pytest.mark.postgres

@@ -31,8 +31,10 @@ _LIMIT_LOCKS: LiteralString = (
 
 _ALLOWED: LiteralString = (
     "SELECT least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), "
-    "current_setting('max_connections')::int) FROM pg_roles, pg_database "
-    "WHERE rolname = current_user AND datname = current_database()"
+    "current_setting('max_connections')::int"
+    " - current_setting('superuser_reserved_connections')::int"
+    " - coalesce(current_setting('reserved_connections', true), '0')::int) "  # since PostgreSQL 16
+    "FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()"
 )
 
 
