@@ -211,6 +211,8 @@ def needs_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "remanence":  # no extra has it
+            raise
         raise MissingExtra(extra, error.name or extra) from error
 
 

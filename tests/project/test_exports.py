@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 from types import ModuleType
@@ -5,6 +6,7 @@ from types import ModuleType
 import pytest
 
 import remanence
+from remanence.errors import needs_extra
 
 
 def test_the_public_names_are_sorted() -> None:
@@ -47,3 +49,8 @@ def test_a_contract_suite_without_the_extra_says_what_to_install(suite: str, pac
     assert run.stderr.endswith(
         f"MissingExtra: {package!r} is not installed: pip install 'remanence[testing]'\n"
     )
+
+
+def test_a_missing_module_of_the_package_itself_is_not_an_extra_to_install() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"remanence\.nothing"), needs_extra("client"):
+        importlib.import_module("remanence.nothing")
