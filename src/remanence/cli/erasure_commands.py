@@ -119,7 +119,8 @@ async def _read_texts(chat: Conversation, found: Receipt) -> dict[tuple[str, str
     for place in found.messages:
         of_place = chat.sibling(place.conversation)
         for message in await of_place.messages(after=place.seq - 1, limit=1):
-            texts[place.conversation, place.id] = message.full_text
+            if message.id == place.id:  # it may have been erased meanwhile
+                texts[place.conversation, place.id] = message.full_text
     if (owner := await chat.owner()) is not None:
         known = await chat.facts.list(user=owner.user, tenant=owner.tenant, history=True)
         texts |= {("", fact.id): fact.summary for fact in known}
