@@ -306,9 +306,9 @@ def reflection_sources(
     if policy.reflect_scope == "all":
         over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
         return active if over else ()
-    most = 1 if policy.reflect_scope == "kind" else math.inf
+    max_generation = 1 if policy.reflect_scope == "kind" else math.inf
     for generation, budget in enumerate(policy.reflect_tokens):
-        sources = tuple(s for s in active if min(s.generation, most) == generation)
+        sources = tuple(s for s in active if min(s.generation, max_generation) == generation)
         if sum(segment.tokens for segment in sources) > budget:
             return sources
     return ()
