@@ -7,7 +7,6 @@ and guard each commit, so lost, doubled or late jobs do no harm.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,9 +15,9 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
-from psycopg_pool import PoolTimeout
 
 from remanence.background import wait_for_end
+from remanence.engine.job_connections import name_remedy
 from remanence.engine.local import LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
@@ -68,11 +67,6 @@ UPDATE states SET look_at = %(now)s WHERE conversation IN (
 """
 """Touches looks that are due (or scheduled by a wrong clock) without a job, so that the trigger
 defers one for each."""
-
-_MORE_CONNECTIONS: Final = (
-    "check that the server runs and can be reached; if many processes share its connections, run fewer "
-    "workers, or raise max_connections of the server or CONNECTION LIMIT of the role and the database"
-)
 
 
 class _JobManager(JobManager):
@@ -148,18 +142,6 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
             with contextlib.suppress(ConnectorException):  # other processes do it later
                 await _sweep(reconciler, manager)
     raise StoreUnavailable("the job worker stopped: see its log for the reason")
-
-
-@contextlib.contextmanager
-def name_remedy() -> Iterator[None]:
-    """Raise `StoreUnavailable` with what to do if the block gets no connection."""
-    try:
-        yield
-    except (PoolTimeout, ConnectorException) as error:
-        reason = error if isinstance(error, PoolTimeout) else error.__cause__
-        if not isinstance(reason, PoolTimeout):
-            raise
-        raise StoreUnavailable(f"no connection for jobs ({reason}): {_MORE_CONNECTIONS}") from error
 
 
 async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
