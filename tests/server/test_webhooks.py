@@ -14,8 +14,9 @@ from tests.project.test_readme import examples
 from tests.server.conftest import POLICY, served
 from tests.server.process import service
 
-from remanence import Memory, Message
+from remanence import Event, Memory, Message
 from remanence.errors import InvalidArgument
+from remanence.server.app import create_app
 from remanence.server.webhooks import Webhook, post_events
 
 SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
@@ -110,6 +111,35 @@ async def test_an_event_that_is_refused_is_posted_again_under_its_id_and_in_orde
     assert len(set(ids)) == 3
     assert "the receiver answered 500" in caplog.text
     assert "hidden" not in caplog.text
+
+
+async def test_a_request_to_forget_is_in_the_event_wherever_events_go(receiver: Receiver) -> None:
+    delivered: asyncio.Queue[Event] = asyncio.Queue()
+    async with Memory.open("sqlite:///:memory:") as memory, served(create_app(memory)) as client:
+        chat = memory.conversation("health", user="ana")
+        for text in ("I have epilepsy.", "Please forget that I have epilepsy."):
+            await chat.append(Message.user(text))
+            await chat.end()
+        (*_, event) = (await memory.read_events(after=0, types=["facts"])).events
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            delivering = group.create_task(memory.deliver_events("mine", delivered.put))
+            while (sent := await delivered.get()).id != event.id:
+                pass
+            delivering.cancel()
+            async with client.http.stream("GET", "/v1/events", params={"after": 0}) as stream:
+                lines = (line async for line in stream.aiter_lines() if line.startswith("data: "))
+                while (seen := json.loads((await anext(lines))[6:]))["id"] != event.id:
+                    pass
+            async with post_events(memory, [Webhook(receiver.url, secret=SECRET)]):
+                await receiver.wait_for(event.id)
+        posted = json.loads(receiver.requests[receiver.ids.index(event.id)][1])
+        history = await memory.facts.list(user="ana", history=True)
+
+    (ended,) = [fact.id for fact in history]
+    assert event.data["requests"] == 1
+    assert event.data["ended"] == ended
+    assert sent == event
+    assert seen["data"] == posted["data"] == event.data
 
 
 @pytest.mark.parametrize("secret", ["", "plain", "whsec_", "whsec_c2hvcnQ=", f"whsec_{'*' * 44}"])
