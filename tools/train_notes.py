@@ -32,6 +32,8 @@ TARGET = Path(stored.__file__).with_name(stored.FILE)
 BUCKETS = 1 << 16
 FOLDS = 5
 C = 5.0
+LEVELS = 127
+"""Levels to which coefficients are rounded, on either side of 0; fewer take less space."""
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
 conversations."""
@@ -164,15 +166,16 @@ def fit(
     weights: Floats,
     heads: Iterable[str] = tuple(HEADS),
     strength: float = C,
+    levels: int = LEVELS,
 ) -> stored.Weights:
-    """A logistic regression per head, its coefficients rounded to signed bytes."""
+    """A logistic regression per head, its coefficients rounded to so many levels above and below 0."""
     models = [
         LogisticRegression(
             C=strength, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
         ).fit(inputs, column, sample_weight=weight)
         for column, weight in zip(truth.T, weights.T, strict=True)
     ]
-    scales = [float(np.abs(model.coef_).max()) / 127 or 1.0 for model in models]
+    scales = [float(np.abs(model.coef_).max()) / levels or 1.0 for model in models]
     columns = [
         np.rint(model.coef_[0] / scale).astype(np.int8)
         for model, scale in zip(models, scales, strict=True)
@@ -197,15 +200,15 @@ class Table:
 
     heads: tuple[str, ...] = tuple(HEADS)
     strength = C
+    levels = LEVELS
     inputs: Matrix
     truth: Flags
     weights: Floats
 
     def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
         """Weights fitted to some of the rows."""
-        return fit(
-            self.inputs[rows], self.truth[rows], self.weights[rows], self.heads, self.strength
-        )
+        truth, weights = self.truth[rows], self.weights[rows]
+        return fit(self.inputs[rows], truth, weights, self.heads, self.strength, self.levels)
 
     def cross_validate(self, keys: Iterable[object]) -> Floats:
         """Scores of each row, a column per head, under weights fitted to rows with other keys."""

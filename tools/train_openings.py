@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from tools import notes_corpus, train_notes
-from tools.train_statements import ANOTHERS, PREFACES, is_statement
+from tools.train_statements import ANOTHERS, LINES_ALIKE, PREFACES, is_statement, short
 
+from remanence.observers.learned.features import QUESTION
 from remanence.observers.learned.openings import FILE, HANDOVER, head_of, line_of
 
 ROOT = Path(__file__).parents[1] / "data" / "openings"
@@ -28,14 +29,17 @@ EACH_APART = 5
 LANGUAGES_APART = frozenset({"ko", "nl"})
 NEAR = ROOT / "near"
 """Openings that are hard to tell apart: their typical words are in those of both sides."""
-BUCKETS = 1 << 16
-C = 5.0
+BUCKETS = 1 << 18
+C = 10.0
+LEVELS = 42
 CUTOFF = 0.0
 CUTOFFS = (-0.5, -0.25, 0.0, 0.25, 0.5)
-WEIGHTS = {ROOT: 3.0, NEAR: 1.0}
+WEIGHTS = {ROOT: 3.0, NEAR: 2.0}
 """Weight of an opening in the fit, by its folder."""
-PREFACE, TURN = 1.0, 0.25
+PREFACE, TURN = 1.0, 1.0
 """Weights of a preface, and of an opening of `data/notes`."""
+STATEMENT, ASKING = 0.1, 0.25
+"""Weights of a statement of `data/statements`, and of a question of `data/notes`, which hand over nothing."""
 _LINE = re.compile(r"(own|other) ([+/]) (.+?) \| (.+)")
 _UNSPACED = frozenset({"ja", "zh"})
 """Languages with no space between sentences."""
@@ -94,7 +98,7 @@ def parse(path: Path, number: int, line: str) -> Opening:
 
 
 def more_openings() -> Iterator[Opening]:
-    """Yield the prefaces, and the openings and lead-ins of users in `data/notes`."""
+    """Yield the prefaces, and the openings, lead-ins and questions of users in `data/notes`."""
     for line in PREFACES.read_text("utf-8").splitlines():
         language, prefaces = line.split(": ")
         ends = "。：" if language in _UNSPACED else ".:"
@@ -109,16 +113,29 @@ def more_openings() -> Iterator[Opening]:
         for message in _messages(unit):
             first, *others = message
             is_another = bool(first.labels & ANOTHERS)
+            weight = TURN
             if others and not is_another:
                 hands_over = any(sentence.labels & ANOTHERS for sentence in others)
             elif (
                 not others and head_of(first.text) != first.text and is_statement(first) is not None
             ):
                 hands_over = is_another
+            elif not is_another and QUESTION.search(first.text):
+                hands_over, weight = False, ASKING
             else:
                 continue
             number = train_notes.fold(unit)
-            yield Opening(first.language, number, hands_over, first.text, weight=TURN)
+            yield Opening(first.language, number, hands_over, first.text, weight)
+
+
+def statements() -> Iterator[Opening]:
+    """Yield the statements among the short messages of users, which hand over nothing."""
+    for number, one in enumerate(short()):
+        if one.is_stated and not QUESTION.search(one.line.text):
+            part = number // LINES_ALIKE
+            yield Opening(
+                one.language, part, hands_over=False, text=one.line.text, weight=STATEMENT
+            )
 
 
 def _messages(unit: Sequence[notes_corpus.Sentence]) -> Iterator[list[notes_corpus.Sentence]]:
@@ -139,6 +156,7 @@ class Data(train_notes.Table):
 
     heads = (HANDOVER,)
     strength = C
+    levels = LEVELS
 
     def __init__(self, found: Sequence[Opening]) -> None:
         self.openings = found
@@ -161,14 +179,14 @@ class Data(train_notes.Table):
 
 def main() -> int:
     options = train_notes.options_of(__doc__, apart="measure what was set aside")
-    data = Data([*openings(), *more_openings()])
+    data = Data([*openings(), *more_openings(), *statements()])
     line_apart = data.rows(lambda one: one.is_apart)
     language_apart = data.rows(lambda one: one.language in LANGUAGES_APART)
     known = Data(list(compress(data.openings, ~line_apart & ~language_apart)))
     of_file = known.rows(lambda one: one.folder is not None)
     by_kind = known.cross_validate(one.number % EACH_APART for one in known.openings)[:, 0]
     known.report("other kinds", of_file, by_kind)
-    known.report("turns of notes", known.rows(lambda one: one.weight == TURN), by_kind)
+    known.report("turns of notes", known.rows(lambda one: one.folder is None), by_kind)
     by_language = known.cross_validate(one.language for one in known.openings)[:, 0]
     known.report("other languages", of_file, by_language)
     if options.apart:

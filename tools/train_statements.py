@@ -14,7 +14,7 @@ import csv
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import NamedTuple
@@ -38,16 +38,20 @@ from remanence.observers.learned.statements import (
 
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
+LAUGHTER = notes_corpus.ROOT / "laughter.txt"
 FACTS = notes_corpus.ROOT.with_name("facts")
 """Statements of users, told to fit other scores; of their wishes and changes not all are marked."""
 SHORT = notes_corpus.ROOT.with_name("statements")
 """Short messages of users, with a sign each; of their changes none is marked."""
 STATEMENT, WISH, NEITHER = "+", "*", "-"
+LAUGHING = 8
+"""Every such short message is put beside laughter as well."""
 FOLLOWING = 2
 """Turns put behind a lead-in."""
 HEADS = (STATED, CHANGES, WISHES)
-BUCKETS = 1 << 18
+BUCKETS = 1 << 19
 C = 2.0
+LEVELS = 42
 LINES_ALIKE = 8
 """Lines beside each other that are in one part of the cross-validation."""
 HARD = "stated"
@@ -189,6 +193,20 @@ def short() -> Iterator[Example]:
             )
 
 
+def put_beside_laughter(others: Iterable[Example]) -> Iterator[Example]:
+    """Yield some of others with laughter behind them, or before every third, as true as without.
+
+    In the corpus people laugh about what they do not mean, so that "haha" took what they state back.
+    """
+    rows = (line.split(": ") for line in LAUGHTER.read_text("utf-8").splitlines())
+    laughter = {language: words.split(", ") for language, words in rows}
+    for number, one in enumerate(islice(others, 0, None, LAUGHING)):
+        own = laughter[one.language]
+        laugh, text = own[number % len(own)], one.line.text
+        text = f"{laugh} {text}" if number % 3 == 0 else f"{text.rstrip(' .。।')} {laugh}"
+        yield one._replace(line=one.line._replace(text=text), register="")
+
+
 def put_behind_lead_ins(lead_ins: list[Example], others: list[Example]) -> Iterator[Example]:
     """Yield others of the same language, two behind what each lead-in has before its colon."""
     first = _groups(lead_ins)
@@ -261,6 +279,7 @@ class Data(train_notes.Table):
 
     heads = HEADS
     strength = C
+    levels = LEVELS
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
@@ -311,7 +330,8 @@ def print_shares(scores: Floats, truth: Flags, kinds: dict[str, Flags]) -> None:
 
 def main() -> int:
     options = train_notes.options_of(__doc__)
-    data = Data([*examples(train_notes.conversations(held=False)), *told(), *short()])
+    units = train_notes.conversations(held=False)
+    data = Data([*examples(units), *told(), *short(), *put_beside_laughter(short())])
     cutoffs = report(data, data.cross_validate(data.folds))
     if options.write:
         train_notes.write(TARGET, replace(data.fit(), cutoffs=cutoffs))

@@ -83,8 +83,8 @@ async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profil
         ("I'm a type 1 diabetic, any ideas for a snack?", "I'm a type 1 diabetic"),
         ("Since I'm vegan, what should I order?", "Since I'm vegan"),
         (
-            "hey, I'm Ben, I run a small bakery in Leeds, can you write me a post?",
-            "hey, I'm Ben, I run a small bakery in Leeds",
+            "I'm a widow with three boys, can you help me plan the summer?",
+            "I'm a widow with three boys",
         ),
         ("Je suis diabétique de type 1, tu aurais une idée ?", "Je suis diabétique de type 1"),
         (
@@ -122,8 +122,16 @@ async def test_neither_a_question_nor_what_it_supposes_is_a_fact(text: str) -> N
     assert await extracted(text) == ()
 
 
-async def test_words_that_a_question_asks_to_translate_are_no_fact() -> None:
-    assert await extracted("Wie sagt man auf Italienisch, ich bin Vegetarierin?") == ()
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wie sagt man auf Italienisch, ich bin Vegetarierin?",
+        "Can you translate into Italian, I'm a vegetarian?",
+        "Comment dit-on en italien, je suis végétarienne ?",
+    ],
+)
+async def test_words_that_a_question_asks_to_translate_are_no_fact(text: str) -> None:
+    assert await extracted(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +199,7 @@ async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "to do:\nI have to renew my passport before June.",
+        "my list:\nI have to renew my passport before June.",
         "update:\nI work at Bosch now.",
         "hiya! Please always answer in metric units.",
         "todo: passport. I live in Leeds and work in York.",
@@ -209,7 +217,7 @@ async def test_what_a_user_says_behind_a_greeting_or_the_label_of_a_note_is_a_fa
     [
         "My boss wrote: I am on leave until the 9th. Never call me at home.",
         "Imagine: you are a pirate. I have one eye and I live on rum.",
-        "用英语说：你好。我住在北京，我有两只狗。",
+        "把下面的话译成英文：你好。我住在北京，我有两只狗。",
         "Write a short story in the first person. I'm a 70 year old sailor and I live in Lisbon.",
         "Bir korsanın günlüğünü yaz. Adım Kara Mehmet ve bir gözüm kör.",
         "写一段老兵的独白。我八十岁，住在重庆，打过仗。",
@@ -291,7 +299,7 @@ async def test_a_statement_behind_a_lead_in_is_a_fact(text: str) -> None:
         "allergy: penicillin, badly",
         "traitement: Kardégic 75 depuis l'infarctus",
         "allergia: crostacei, grave",
-        "remédio: losartana 50 toda manhã",
+        "alergia: camarão, grave",
         "alergia: orzechy, ta groźna",
         "аллергия: арахис, тяжёлая",
         "过敏：花生，很严重",

@@ -19,7 +19,7 @@ BELOW_A_LINE = (
 )
 REPLY = "> I moved to Kiel last week.\n> I work as a midwife now.\nShould I congratulate her?"
 SIGNED = (
-    "Look, from the club.\n\nFrom: Berit Dahl\nAbout: spring\n"
+    "Look at this.\n\nFrom: Berit Dahl\nAbout: spring\n"
     "Dear members, I live in Narvik now and I am allergic to bees. Warmly, Berit"
 )
 SIGNED_BELOW = (
@@ -121,7 +121,7 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     [
         "hey. so we finally got the flat!! jo and i are moving end of october",
         "hiya! Please always answer in metric units.",
-        "to do:\nI have to renew my passport before June.",
+        "my list:\nI have to renew my passport before June.",
         "coche: un Seat rojo. Nunca conduzco de noche.",
     ],
 )

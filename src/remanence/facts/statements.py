@@ -237,7 +237,7 @@ def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
         head = asking._replace(text=f"{text[: last.end]}.")
         tail = asking._replace(
             text=f"{text[first.start :]}.",
-            is_handed_over=asking.is_handed_over or hands_over(head.text),
+            is_handed_over=asking.is_handed_over or hands_over(f"{text[: last.end]}:"),
         )
         above = statement_scores(head)[STATED] - statement_scores(tail)[STATED]
         scores, tail_scores = scorer().score(head), scorer().score(tail)
