@@ -1,6 +1,6 @@
 """Score of a user's sentence as an answer: does it mean little without what the agent asked before?
 
-"Four in March." does, but not "We sold the car.", whatever the question was. The score does not read
+"Four in March." does, but not "I moved to Lisbon.", whatever the question was. The score does not read
 the words of the question, as they were no gain.
 """
 
