@@ -121,7 +121,7 @@ def _passages_of_text(
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
         source = text[sentence.start : sentence.end]
         asks = source.rstrip("\"'”’) ").endswith(ASKS)
-        answered = whole.question if opens and whole.answers(sentence, scores) else None
+        answered = whole.question if opens and whole.depends_on_question(sentence, scores) else None
         opens = opens and is_filler(scores) and not asks
         lays_down = is_user and not (quoted or caption)
         standing = (

@@ -121,7 +121,7 @@ class ScoredText:
     def _source(self, span: Span) -> str:
         return self.text[span.start : span.end]
 
-    def answers(self, span: Span, scores: Scores) -> bool:
+    def depends_on_question(self, span: Span, scores: Scores) -> bool:
         """Return whether a sentence of a message with a question says little without it."""
         if self.question is None or self.message.role != "user":
             return is_dependent(scores)
