@@ -172,11 +172,16 @@ async def merge_known(
     clock: Clock,
 ) -> FactChanges:
     """Run `merge_facts` with the facts of a store, in a thread, as comparing thousands takes long."""
+    newest = await store.facts(owner, history=True, limit=1)
     past: Sequence[Fact] = ()
     if needs_past(drafts, known, now=clock.now()):
         past = await store.facts(owner, history=True, limit=KNOWN_FACTS)
     merge = partial(merge_facts, owner=owner, source=source, made_by=made_by, clock=clock)
-    return await asyncio.to_thread(merge, drafts, known, past=past)
+    changes = await asyncio.to_thread(merge, drafts, known, past=past)
+    if changes.newest is None:
+        return changes
+    # A fact that was outdated when it was said is never among the known ones.
+    return replace(changes, newest_ever="".join(fact.id for fact in newest))
 
 
 def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> FactDraft:

@@ -81,7 +81,8 @@ class FactChanges:
     A new fact may be replaced by a later one in `facts`. A new fact that is already outdated names
     its successor, and is put between that and the facts it had replaced. `repetitions` repeat known
     or new facts. `newest` is the id of the newest current fact that they were compared with, "" if
-    there was none; a store writes nothing if the owner has another by then. None skips this check.
+    there was none, and `newest_ever` that of the newest one with those that ended; a store writes
+    nothing if the owner has another by then. None skips a check.
     `requests` is the number of requests to forget, which may have ended no fact.
     """
 
@@ -90,6 +91,7 @@ class FactChanges:
     ended: tuple[Fact, ...] = ()
     repetitions: tuple[Repetition, ...] = ()
     newest: str | None = None
+    newest_ever: str | None = None
     requests: int = 0
 
     @property

@@ -145,6 +145,18 @@ class FactContract(Handles):
         assert await store.save_facts(late) is None
         assert await store.save_facts(replace(late, newest="f1")) is not None
 
+    async def test_facts_not_compared_with_one_outdated_when_said_are_not_written(
+        self, store: Store
+    ) -> None:
+        later, outdated = fact("f1", "lives in Bern"), fact("f2", "lives in Rome")
+        late = replace(new(fact("f3", "lives in Oslo")), newest="f1", newest_ever="f1")
+        await store.save_facts(new(later))
+        ended = replace(outdated, valid_to=later.valid_from, superseded_by="f1")
+        assert await store.save_facts(FactChanges(facts=(ended,)))
+
+        assert await store.save_facts(late) is None
+        assert await store.save_facts(replace(late, newest_ever="f2")) is not None
+
     async def test_one_of_two_rivals_replaces_a_fact(self, store: Store, other: Store) -> None:
         await store.save_facts(new(fact("f1", "lives in Rome")))
         async with asyncio.TaskGroup() as group:
