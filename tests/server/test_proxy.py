@@ -1328,3 +1328,13 @@ async def test_the_ledger_keeps_the_beginning_of_a_very_long_name_of_a_model(
 
     [total] = await memory.usage()
     assert total.model == "openai:".ljust(200, "m")
+
+
+async def test_a_call_counts_whatever_characters_the_name_of_its_model_has(
+    proxy: Client, memory: Memory
+) -> None:
+    body = {"model": "gpt\0four", "messages": [{"role": "user", "content": "Which gate is it?"}]}
+    await proxy.http.post("openai/v1/chat/completions", json=body, headers={**KEY, **NAMED})
+
+    [total] = await memory.usage()
+    assert total.model == "openai:gptfour"

@@ -209,7 +209,7 @@ class Requests:
         backwards = reversed(range(len(messages)))
         newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
-        model = f"{api.provider}:{body.get('model')}"[:_MAX_MODEL_CHARACTERS]
+        model = storable(f"{api.provider}:{body.get('model')}")[:_MAX_MODEL_CHARACTERS]
         beside = [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
         context = await stored.conversation.context(
             system=await asyncio.to_thread(_overhead, body, beside),
