@@ -174,9 +174,10 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
 def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -> bool:
     """Return whether the facts are unchanged with which *changes* were compared."""
     for newest, history in ((changes.newest, False), (changes.newest_ever, True)):
-        found = () if newest is None else of_owner(connection, owner, history=history, limit=1)
-        if newest is not None and newest != "".join(fact.id for fact in found):
-            return False
+        if newest is not None:
+            found = of_owner(connection, owner, history=history, limit=1)
+            if newest != "".join(fact.id for fact in found):
+                return False
     new = {fact.id: fact.superseded_by for fact in changes.facts}
     later = {*new.values()} - {None}
     repeated = {repetition.repeats for repetition in changes.repetitions}
