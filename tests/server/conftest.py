@@ -126,6 +126,27 @@ async def require_declared(app: FastAPI, response: httpx2.Response) -> None:
             assert declared, f"{operation} does not declare {status}"
 
 
+class Server(uvicorn.Server):
+    """A server that ends as soon as its last connection is closed, without uvicorn's pauses."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(uvicorn.Config(app, lifespan="off", log_level="warning"))
+        self.ending = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)  # sets the headers that each answer has
+        await self.ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        state = self.server_state
+        while state.connections or state.tasks:  # noqa: ASYNC110 - sets, without an event
+            await asyncio.sleep(0.001)
+
+
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[Client]:
     """The application on a free port of loopback."""
@@ -133,7 +154,7 @@ async def served(app: ASGIApp) -> AsyncIterator[Client]:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
+        server = Server(app)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listening]), name="server")
@@ -143,7 +164,7 @@ async def served(app: ASGIApp) -> AsyncIterator[Client]:
                         http.event_hooks["response"].append(partial(require_declared, app))
                     yield Client(http)
             finally:
-                server.should_exit = True
+                server.ending.set()
 
 
 @pytest.fixture

@@ -127,9 +127,10 @@ async def test_a_request_to_forget_is_in_the_event_wherever_events_go(receiver: 
                 pass
             delivering.cancel()
             async with client.http.stream("GET", "/v1/events", params={"after": 0}) as stream:
-                lines = (line async for line in stream.aiter_lines() if line.startswith("data: "))
-                while (seen := json.loads((await anext(lines))[6:]))["id"] != event.id:
-                    pass
+                async for line in stream.aiter_lines():
+                    data = line.removeprefix("data: ")
+                    if data != line and (seen := json.loads(data))["id"] == event.id:
+                        break
             async with post_events(memory, [Webhook(receiver.url, secret=SECRET)]):
                 await receiver.wait_for(event.id)
         posted = json.loads(receiver.requests[receiver.ids.index(event.id)][1])
