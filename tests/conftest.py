@@ -73,17 +73,24 @@ class NetworkGuard:
             pytest.fail(f"The test reaches for {host!r}; tests talk to loopback only.")
 
 
-# An audit hook cannot be removed again: one per process, switched by the fixture below.
+# An audit hook cannot be removed again: one per process, switched by the hook below.
 network_guard = NetworkGuard()
 sys.addaudithook(network_guard)
 
 
-@pytest.fixture(autouse=True)
-def no_network(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Only a test marked `live` leaves the machine."""
-    network_guard.live = request.node.get_closest_marker("live") is not None
-    yield
-    network_guard.live = False
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Only a test marked `live` leaves the machine, and contexts begin as those before them.
+
+    As a fixture of each test this would take longer than most tests do.
+    """
+    network_guard.live = item.get_closest_marker("live") is not None
+    facts_renewed = item.get_closest_marker("facts_renewed") is not None
+    try:
+        with telemetry.context_listener(PrefixWatch(facts_renewed=facts_renewed)):
+            return (yield)
+    finally:
+        network_guard.live = False
 
 
 @pytest.fixture
@@ -151,11 +158,3 @@ class PrefixWatch:
         if life in self._latest:
             check_extends(self._latest[life], context, facts_renewed=self._facts_renewed)
         self._latest[life] = context
-
-
-@pytest.fixture(autouse=True)
-def no_moved_prefix(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A context begins with the cached bytes of the one before."""
-    facts_renewed = request.node.get_closest_marker("facts_renewed") is not None
-    with telemetry.context_listener(PrefixWatch(facts_renewed=facts_renewed)):
-        yield
