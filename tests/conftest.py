@@ -34,6 +34,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 10, 10)  # of 700 new objects few are in cycles
         gc.enable()
 
 
