@@ -34,9 +34,11 @@ def test_an_audit_log_that_cannot_be_written_names_the_option_and_a_remedy(tmp_p
 
 def test_a_server_whose_port_is_in_use_leaves_no_database(tmp_path: Path) -> None:
     with listen("127.0.0.1", 0) as taken:
-        run = serve(tmp_path, "--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        run = serve(tmp_path, "--port", str(port))
 
     assert run.returncode == 1
+    assert f"127.0.0.1:{port}" in run.stderr
     assert "Address already in use: choose another with --port" in run.stderr
     assert list(tmp_path.iterdir()) == []
 
