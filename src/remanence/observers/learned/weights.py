@@ -51,11 +51,9 @@ class PackedRows(dict[str, int]):
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
-        self._stride = len(weights.heads) * _LANE_BYTES
-        self._buckets = weights.buckets
-        self._zero = pack([_LIFT] * len(weights.heads))
-        self._spread = bytearray(self._stride * self._buckets)
-        self._spread[::_LANE_BYTES] = weights.rows.translate(_LIFTED)
+        self._lifted = weights.rows.translate(_LIFTED)
+        self._buckets, self._width = weights.buckets, len(weights.heads)
+        self._zero = pack([_LIFT] * self._width)
 
     def __missing__(self, name: str) -> int:
         row = self[name] = self.sum_of((name,))
@@ -67,10 +65,11 @@ class PackedRows(dict[str, int]):
 
     def sum_of(self, names: Iterable[str]) -> int:
         """Sum of the rows of features that need not be remembered."""
-        total, spread, stride = 0, self._spread, self._stride
+        total, width, spread = 0, self._width, bytearray(self._width * _LANE_BYTES)
         for name in names:
-            start = bucket(name, self._buckets) * stride
-            total += int.from_bytes(spread[start : start + stride], "little") - self._zero
+            start = bucket(name, self._buckets) * width
+            spread[::_LANE_BYTES] = self._lifted[start : start + width]
+            total += int.from_bytes(spread, "little") - self._zero
         return total
 
 
@@ -108,9 +107,10 @@ def dump(weights: Weights) -> bytes:
     head = json.dumps(header, sort_keys=True).encode()
     width = len(weights.heads)
     columns = b"".join(weights.rows[at::width] for at in range(width))
-    # No number foretells the next one, so that looking for repetitions only costs space.
-    packing = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
-    return packing.compress(_LENGTH.pack(len(head)) + head + columns) + packing.flush()
+    plain = _LENGTH.pack(len(head)) + head + columns
+    # Where most numbers are not 0, none foretells the next: looking for repetitions only costs space.
+    packings = (zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY), zlib.compressobj(9))
+    return min((each.compress(plain) + each.flush() for each in packings), key=len)
 
 
 def parse(data: bytes) -> Weights:
