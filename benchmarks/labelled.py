@@ -98,17 +98,17 @@ def cross_validated() -> tuple[dict[int, Scorer], list[Unit]]:
         for unit in train_notes.conversations(held=False)
         if unit[0].register not in train_notes.APART
     ]
-    inputs = train_notes.matrix_of(train_notes.lines_of(units))
-    truth, importance = train_notes.truth_of(units), train_notes.weights_of(units)
+    table = train_notes.Sentences(units)
+    truth, known = table.truth, table.weights > 0
     folds = np.repeat([train_notes.fold(unit) for unit in units], list(map(len, units)))
     fitted: dict[int, Weights] = {}
     scores = np.zeros(truth.shape)
     for fold in range(train_notes.FOLDS):
         rest = folds != fold
-        fitted[fold] = train_notes.fit(inputs[rest], truth[rest], importance[rest])
-        scores[~rest] = train_notes.predict(fitted[fold], inputs[~rest])
+        fitted[fold] = table.fit(rest)
+        scores[~rest] = train_notes.predict(fitted[fold], table.inputs[~rest])
     first = ~train_notes.is_later(units)
-    balanced, strict = train_notes.cutoffs((importance > 0)[first], truth[first], scores[first])
+    balanced, strict = train_notes.cutoffs(known[first], truth[first], scores[first])
     scorers = {
         fold: Scorer(replace(weights, cutoffs=balanced, strict=strict))
         for fold, weights in fitted.items()

@@ -32,7 +32,7 @@ TARGET = Path(stored.__file__).with_name(stored.FILE)
 BUCKETS = 1 << 16
 FOLDS = 5
 C = 5.0
-LEVELS = 127
+LEVELS = 42
 """Levels to which coefficients are rounded, on either side of 0; fewer take less space."""
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
@@ -160,34 +160,6 @@ def is_later(units: Corpus) -> Flags:
     return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
-def fit(
-    inputs: Matrix,
-    truth: Flags,
-    weights: Floats,
-    heads: Iterable[str] = tuple(HEADS),
-    strength: float = C,
-    levels: int = LEVELS,
-) -> stored.Weights:
-    """A logistic regression per head, its coefficients rounded to so many levels above and below 0."""
-    models = [
-        LogisticRegression(
-            C=strength, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
-        ).fit(inputs, column, sample_weight=weight)
-        for column, weight in zip(truth.T, weights.T, strict=True)
-    ]
-    scales = [float(np.abs(model.coef_).max()) / levels or 1.0 for model in models]
-    columns = [
-        np.rint(model.coef_[0] / scale).astype(np.int8)
-        for model, scale in zip(models, scales, strict=True)
-    ]
-    return stored.Weights(
-        heads=tuple(heads),
-        rows=np.stack(columns, axis=1).tobytes(),
-        scales=tuple(scales),
-        biases=tuple(float(model.intercept_[0]) for model in models),
-    )
-
-
 def predict(weights: stored.Weights, inputs: Matrix) -> Floats:
     """Scores of the rows of a matrix, a column per head."""
     numbers = np.frombuffer(weights.rows, dtype=np.int8).reshape(weights.buckets, -1).astype(float)
@@ -201,14 +173,37 @@ class Table:
     heads: tuple[str, ...] = tuple(HEADS)
     strength = C
     levels = LEVELS
+    is_sparse = False
+    """Most coefficients are 0, by an L1 penalty instead of L2."""
     inputs: Matrix
     truth: Flags
     weights: Floats
 
     def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
-        """Weights fitted to some of the rows."""
-        truth, weights = self.truth[rows], self.weights[rows]
-        return fit(self.inputs[rows], truth, weights, self.heads, self.strength, self.levels)
+        """A logistic regression per head, fitted to some of the rows, and rounded to integers."""
+        models = [
+            LogisticRegression(
+                C=self.strength,
+                l1_ratio=float(self.is_sparse),
+                dual=not self.is_sparse,
+                solver="liblinear",
+                tol=0.01,
+                max_iter=300,
+                random_state=0,
+            ).fit(self.inputs[rows], truth, sample_weight=weights)
+            for truth, weights in zip(self.truth[rows].T, self.weights[rows].T, strict=True)
+        ]
+        scales = [float(np.abs(model.coef_).max()) / self.levels or 1.0 for model in models]
+        columns = [
+            np.rint(model.coef_[0] / scale).astype(np.int8)
+            for model, scale in zip(models, scales, strict=True)
+        ]
+        return stored.Weights(
+            heads=self.heads,
+            rows=np.stack(columns, axis=1).tobytes(),
+            scales=tuple(scales),
+            biases=tuple(float(model.intercept_[0]) for model in models),
+        )
 
     def cross_validate(self, keys: Iterable[object]) -> Floats:
         """Scores of each row, a column per head, under weights fitted to rows with other keys."""

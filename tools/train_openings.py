@@ -31,7 +31,6 @@ NEAR = ROOT / "near"
 """Openings that are hard to tell apart: their typical words are in those of both sides."""
 BUCKETS = 1 << 18
 C = 10.0
-LEVELS = 42
 CUTOFF = 0.0
 CUTOFFS = (-0.5, -0.25, 0.0, 0.25, 0.5)
 WEIGHTS = {ROOT: 3.0, NEAR: 2.0}
@@ -156,7 +155,6 @@ class Data(train_notes.Table):
 
     heads = (HANDOVER,)
     strength = C
-    levels = LEVELS
 
     def __init__(self, found: Sequence[Opening]) -> None:
         self.openings = found

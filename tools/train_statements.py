@@ -51,7 +51,6 @@ FOLLOWING = 2
 HEADS = (STATED, CHANGES, WISHES)
 BUCKETS = 1 << 19
 C = 2.0
-LEVELS = 42
 LINES_ALIKE = 8
 """Lines beside each other that are in one part of the cross-validation."""
 HARD = "stated"
@@ -279,7 +278,6 @@ class Data(train_notes.Table):
 
     heads = HEADS
     strength = C
-    levels = LEVELS
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)

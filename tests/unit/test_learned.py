@@ -12,7 +12,6 @@ from remanence.observers.learned.features import Line, word_grams
 from remanence.observers.learned.function_words import WORD, language_of, languages, parse
 from remanence.observers.learned.score import Scorer, Scores, scorer
 from remanence.observers.learned.weights import (
-    FILE,
     Weights,
     dump,
     load,
@@ -60,9 +59,9 @@ def test_weights_survive_being_written_and_read() -> None:
 
 
 def test_weights_take_at_most_a_megabyte_and_a_half() -> None:
-    path = Path(sys.modules[Scorer.__module__].__file__ or "").with_name(FILE)
+    folder = Path(sys.modules[Scorer.__module__].__file__ or "").parent
 
-    assert path.stat().st_size <= 1_500_000
+    assert sum(path.stat().st_size for path in folder.glob("*.bin")) <= 1_500_000
 
 
 def test_a_conversation_scores_alike_in_every_process() -> None:
@@ -89,10 +88,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 1.087, 0.646, -3.808, -5.67),
-        ("ab jetzt bitte immer auf Deutsch antworten", 4.103, -1.238, 0.933, -5.209),
-        ("我对花生过敏", -0.371, 2.115, -5.728, -4.958),
-        ("olvida mi dirección antigua, por favor", 1.838, -2.206, -2.918, 3.248),
+        ("I moved from Lisbon to Porto in January.", 1.038, 0.641, -3.798, -5.715),
+        ("ab jetzt bitte immer auf Deutsch antworten", 3.995, -1.193, 1.036, -5.222),
+        ("我对花生过敏", -0.451, 2.155, -5.812, -4.876),
+        ("olvida mi dirección antigua, por favor", 1.794, -2.088, -2.897, 3.279),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(
