@@ -711,6 +711,40 @@ async def test_facts_are_saved_found_and_forgotten_by_hand() -> None:
     assert left == ()
 
 
+async def test_a_question_finds_the_fact_that_answers_it_in_other_words() -> None:
+    said = ["We moved to Porto in May", "My sister plays the cello", "I drive a van for a bakery"]
+    unseen = Policy.default(facts_tokens=0)
+    async with Memory.open(IN_MEMORY, policy=unseen) as memory:
+        home, *_ = [await memory.facts.save(each, user="ana") for each in said]
+        chat = memory.conversation("new", user="ana")
+        await chat.append(Message.user("Hello."))
+        found = await memory.facts.search("Where do I live?", user="ana")
+        (hit,) = await memory.recall("Where do I live?", user="ana", limit=1)
+        context = await chat.context(recall="Where do I live?")
+
+    assert found[0] == home
+    assert hit.source_id == home.id
+    assert f"{home.summary} (fact {home.id})" in context.volatile
+
+
+async def test_facts_with_the_words_of_a_query_come_before_those_of_its_topic() -> None:
+    said = ["The piano teacher is called Rosa", "I sing in a choir", "My son plays the trumpet"]
+    async with Memory.open(IN_MEMORY) as memory:
+        named, *_ = [await memory.facts.save(each, user="ana") for each in said]
+        found = await memory.facts.search("Which songs could Rosa teach?", user="ana")
+
+    assert found[0] == named
+    assert len(found) > 1
+
+
+async def test_facts_of_other_topics_are_not_found() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.facts.save("My sister plays the cello", user="ana")
+        found = await memory.facts.search("Where do I live?", user="ana")
+
+    assert found == ()
+
+
 async def test_a_fact_can_replace_another_by_its_id() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         old = await memory.facts.save("The office dog is called Rex", user="ana")

@@ -12,6 +12,7 @@ from tools import notes_corpus
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import scorer as open_scorer
 from remanence.observers.learned.statements import statement_scorer
+from remanence.observers.learned.topics import FILE as TOPICS, topics
 from remanence.observers.learned.weights import load
 
 BENCHMARKS = Path("benchmarks")
@@ -121,3 +122,26 @@ def test_no_exchange_that_is_set_aside_is_fitted() -> None:
 
     assert len(unseen) > MARK
     assert not fitted & unseen
+
+
+def test_the_script_for_topics_computes_the_scores_that_the_package_gives(
+    train_notes: ModuleType,
+) -> None:
+    train_topics = import_module("tools.train_topics")
+    found = list(train_topics.texts())[::5_000]
+    weights = load(TOPICS)
+
+    scores = train_notes.predict(weights, train_topics.Data(found).inputs)
+
+    odds = np.exp(scores)
+    expected = odds / odds.sum(axis=1, keepdims=True)
+    assert np.array([topics(one.text) for one in found]) == pytest.approx(expected)
+
+
+def test_no_row_of_the_table_of_questions_is_fitted() -> None:
+    train_topics = import_module("tools.train_topics")
+    table = (BENCHMARKS / "unseen_questions.tsv").read_text("utf-8").splitlines()
+    unseen = {row.split("\t")[3] for row in table}
+
+    assert len(unseen) > MARK
+    assert not unseen & {one.text for one in train_topics.texts()}

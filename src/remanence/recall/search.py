@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 from remanence import telemetry
 from remanence.background import guard_cancellation
 from remanence.notes.excerpts import both_ends
+from remanence.observers.learned.topics import common_topic
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
@@ -35,6 +36,18 @@ It is large because in whole messages a few common words outweigh a rare name.
 
 NEAR_POOL = 100
 """Maximum number of messages whose distances are compared for a turn."""
+
+COMPARED_FACTS = 1_000
+"""Maximum number of a user's facts, the newest ones, whose topics are compared with a query's."""
+
+MIN_COMMON_TOPIC = 0.03
+"""Probability of a common topic from which a fact is found by it.
+
+A fifth of the facts that have nothing to do with a question reach it. It was chosen on 120 questions.
+"""
+
+SURELY_COMMON_TOPIC, QUOTED_ABOUT = 0.3, 3
+"""Probability of it from which a fact is quoted for a turn, and the maximum number of such facts."""
 
 MAX_QUERY = 10_000
 """Characters of a query that are read, half of them from either end, where the question is."""
@@ -115,6 +128,7 @@ class Search:
         meaning = await self._query_vector(question)
         worded: list[Hit] = []
         near: list[Sequence[Quote]] = []
+        about: tuple[Fact, ...] = ()
         if ref is not None:
             only = RecallFilter(kind="message")
             worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
@@ -122,11 +136,13 @@ class Search:
                 hits = await self.store.nearest(ref, *meaning, limit=NEAR_POOL, only=only)
                 near.append(near_quotes(outstanding(hits)[:MIN_POOL], query))
         if owner is not None:
-            by_words, *by_meaning = await self._fact_rankings(owner, query, meaning, MIN_POOL)
-            worded += map(fact_hit, by_words)
+            worded += map(fact_hit, await self.store.search_facts(owner, query, limit=MIN_POOL))
+            by_meaning = await self._near_facts(owner, meaning, MIN_POOL)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
+            about = await self._facts_about(owner, question, SURELY_COMMON_TOPIC)
         found = await _scan(lambda: quotes(worded, query), worded, query)
-        return merge_quotes([found, *near])
+        best = merge_quotes([found, *near])
+        return merge_quotes([(*best, *near_quotes(map(fact_hit, about[:QUOTED_ABOUT]), query))])
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
         """Return the owner's best matching facts."""
@@ -141,15 +157,33 @@ class Search:
     async def _fact_rankings(
         self, owner: Owner, query: str, meaning: _QueryVector | None, limit: int
     ) -> list[tuple[Fact, ...]]:
-        rankings = [await self.store.search_facts(owner, query, limit=limit)]
+        """Return rankings of the owner's facts: by words and topic, and by vectors if there are any."""
+        worded = await self.store.search_facts(owner, query, limit=limit)
+        about = await self._facts_about(owner, query, MIN_COMMON_TOPIC)
+        ranked = await _scan(lambda: _with_topic(worded, about, query), worded, query)
+        return [ranked[:limit], *await self._near_facts(owner, meaning, limit)]
+
+    async def _facts_about(self, owner: Owner, query: str, least: float) -> tuple[Fact, ...]:
+        """Return the owner's newest facts that share a query's topic with some probability, best first."""
+        facts = await self.store.facts(owner, limit=COMPARED_FACTS)
+        scores = await _scan(
+            lambda: [common_topic(query, fact.summary) for fact in facts], facts, query
+        )
+        found = [each for each in zip(scores, facts, strict=True) if each[0] >= least]
+        return tuple(fact for _, fact in sorted(found, key=lambda each: -each[0]))
+
+    async def _near_facts(
+        self, owner: Owner, meaning: _QueryVector | None, limit: int
+    ) -> list[tuple[Fact, ...]]:
+        """Return a ranking of the owner's facts by vectors; none without a vector of the query."""
         if meaning is None:
-            return rankings
+            return []
         if self.fact_vectors is None:
-            return [*rankings, await self.store.nearest_facts(owner, *meaning, limit=limit)]
+            return [await self.store.nearest_facts(owner, *meaning, limit=limit)]
         nearest = self.fact_vectors.nearest(owner, *meaning, limit=limit)
         ids = await self._in_time(nearest, type(self.fact_vectors).__name__)
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
-        return [*rankings, tuple(fact for fact in facts if fact and fact.valid_to is None)]
+        return [tuple(fact for fact in facts if fact and fact.valid_to is None)]
 
     async def _query_vector(self, query: str) -> _QueryVector | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
@@ -169,6 +203,19 @@ class Search:
             return None
 
 
+def _with_topic(worded: Sequence[Fact], about: Iterable[Fact], query: str) -> tuple[Fact, ...]:
+    """Return facts found by words, with those that are *about* the topic of the query.
+
+    Those with what is distinctive in it come first, and those with other words of it last. An
+    answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
+    """
+    words = distinctive_words(question_of(query))
+    quoted = quotes([fact_hit(fact) for fact in worded], words)
+    by_id = {fact.id: fact for fact in worded}
+    found = (*(by_id[quote.hit.source_id] for quote in quoted), *about, *worded)
+    return tuple({fact.id: fact for fact in found}.values())
+
+
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:
     """Return whether all source messages of a hit are shown."""
     if conversation is None or hit.conversation != conversation:
@@ -186,8 +233,11 @@ def _without_copies(hits: Iterable[Hit]) -> Iterator[Hit]:
         seen.add(copied)
 
 
-async def _scan(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
-    """Run *look* over the texts of *hits*, in a thread if they are long."""
-    if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
+async def _scan(
+    look: Callable[[], _Found], found: Sequence[Hit] | Sequence[Fact], query: str
+) -> _Found:
+    """Run *look* over the texts of hits or facts, in a thread if they are long."""
+    texts = (one.summary if isinstance(one, Fact) else one.text for one in found)
+    if sum(len(text) + len(query) for text in texts) <= LONG_TEXTS:
         return look()
     return await asyncio.to_thread(look)

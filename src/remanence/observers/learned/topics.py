@@ -1,0 +1,45 @@
+"""What a text is about: topics such as home, work or illness, each with its probability.
+
+Texts that share no word may share a topic: "Where do I live?" and "We moved to Porto in May".
+"""
+
+from functools import cache, lru_cache
+from math import exp, sqrt
+from typing import TypeAlias
+
+from remanence.observers.learned.features import word_grams
+from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.weights import PackedRows, load, unpack
+
+FILE = "topics.bin"
+
+Topics: TypeAlias = tuple[float, ...]
+"""The probability of each topic of the weights, in their order."""
+
+
+def common_topic(one: str, other: str) -> float:
+    """Return the probability that two texts, each about one topic, are about the same."""
+    return sum(a * b for a, b in zip(topics(one), topics(other), strict=True))
+
+
+@lru_cache(maxsize=16_384)
+def topics(text: str) -> Topics:
+    """Return the probability of each topic."""
+    weights, grams = load(FILE), topic_grams(text)
+    numbers = unpack(_rows().sum_of(grams), len(weights.heads))
+    share = 1 / sqrt(len(grams) or 1)
+    columns = zip(weights.biases, weights.scales, numbers, strict=True)
+    odds = [exp(bias + scale * number * share) for bias, scale, number in columns]
+    total = sum(odds)
+    return tuple(each / total for each in odds)
+
+
+def topic_grams(text: str) -> list[str]:
+    """Return the n-grams of the distinct words of a text."""
+    words = dict.fromkeys(word.lower() for word in WORD.findall(text))
+    return [gram for word in words for gram in word_grams(word)]
+
+
+@cache
+def _rows() -> PackedRows:
+    return PackedRows(load(FILE))
