@@ -44,6 +44,9 @@ or behind its question. Written before how such sentences are split, which was n
 PLAIN = Path(__file__).with_name("unseen_plain.tsv")
 """In the form of `READ`: plain short statements, and others as short, by the three hands of
 `data/notes/*/plain.txt`, set aside before any fit; Korean and Polish have no such lines to fit."""
+FIRST = Path(__file__).with_name("unseen_first.tsv")
+"""In the form of `READ`: what people type first about themselves, a quarter with a question behind it, and
+as plain messages that say nothing of them, by a hand that wrote nothing else."""
 MESSAGES = Path(__file__).with_name("unseen_messages.tsv")
 """In the form of `READ`: messages of one to five sentences, by the five hands of
 `data/notes/*/messages.txt`, set aside before any fit; Korean and Polish have no such messages to fit."""
@@ -92,6 +95,7 @@ def measure() -> list[Row]:
     rows += _rows(list(_read(EVERYDAY)), "of unseen everyday messages")
     rows += _rows(list(_read(HASTY)), "of unseen messages typed in haste")
     rows += _rows(list(_read(PLAIN)), "of unseen plain statements")
+    rows += _rows(list(_read(FIRST)), "of unseen first messages")
     rows += _rows(list(_read(TYPICAL)), "of unseen typical statements")
     rows += _rows(list(_read(COMMON)), "of unseen common words in plain frames")
     rows += _rows(list(_read(MESSAGES)), "of unseen messages of several sentences")

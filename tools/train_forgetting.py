@@ -25,9 +25,9 @@ from tools.train_notes import Corpus, Flags, Floats, fold
 from tools.train_statements import continued, cutoff, is_statement, print_shares
 
 from remanence.observers.learned.features import QUESTION, Line
-from remanence.observers.learned.forgetting import FILE, FORGETS
+from remanence.observers.learned.forgetting import FILE, FORGETS, with_negations
 from remanence.observers.learned.score import Scorer
-from remanence.observers.learned.statements import after_question, surroundings
+from remanence.observers.learned.statements import after_question
 from remanence.observers.learned.weights import Weights
 
 TARGET = train_notes.TARGET.with_name(FILE)
@@ -52,7 +52,7 @@ REQUEST, WISH, OTHER = "requests", "wishes", "others"
 WEIGHTS = {REGISTER: 10.0, FRAMED: 0.4, REQUEST: 8.0, WISH: 3.0, OTHER: 1.0}
 """Weight of a line of the register with the look-alikes, of a statement in a frame, and of a line of
 another register: a request, a wish on how to answer, which may ask in the same words, or any other."""
-FALSE = 0.07
+FALSE = 0.075
 """Share of the look-alikes above the cutoff."""
 MARGINS = (0.25, 0.45, 1.0, 2.0)
 
@@ -149,7 +149,7 @@ class Data(train_notes.Table):
     strength = C
 
     def __init__(self, found: list[Example]) -> None:
-        self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
+        self.inputs = train_notes.matrix_of((one.line for one in found), with_negations, BUCKETS)
         self.truth = np.array([[one.asks] for one in found])
         self.folds = np.array([one.fold for one in found])
         self.languages = np.array([one.language for one in found])
@@ -185,7 +185,7 @@ def report(data: Data, scores: Floats) -> float:
 
 def print_set_aside(weights: Weights, at: float) -> None:
     """Print how many of the user's requests that are set aside are found, and how many others."""
-    scorer = Scorer(weights, surroundings)
+    scorer = Scorer(weights, with_negations)
     held = [(one.line, one.asks) for one in said(train_notes.conversations(held=True))]
     for name, lines in (
         ("set aside", held),

@@ -3,6 +3,7 @@
 import pytest
 
 from remanence.observers.learned.topics import common_topic, topics
+from remanence.recall.search import MIN_TOPIC
 
 SAME = (
     ("Where do I live?", "We moved to Porto in May"),
@@ -20,6 +21,16 @@ def test_an_answer_is_nearer_to_its_question_than_another_text(question: str, an
     assert common_topic(question, answer) > 2 * common_topic(question, OTHER)
 
 
-@pytest.mark.parametrize("text", ["", "?!", "🙂", "qqqq zzzz", "Where do I live?", "a " * 50_000])
+MANY_WORDS = " ".join(
+    f"{number:b}".replace("0", "za").replace("1", "bo") for number in range(20_000)
+)
+
+
+@pytest.mark.parametrize("text", ["", "?!", "🙂", "qqqq zzzz", "Where do I live?", MANY_WORDS])
 def test_the_topics_of_any_text_have_a_sum_of_one(text: str) -> None:
     assert sum(topics(text)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("text", ["", "🙂", "42"])
+def test_a_text_without_letters_has_no_likely_topic(text: str) -> None:
+    assert max(topics(text)) < MIN_TOPIC

@@ -253,10 +253,12 @@ def test_a_period_follows_the_words_that_it_cannot_replace(text: str, expected: 
 
 
 def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay() -> None:
+    assert TABLE
     assert otherwise_dated(TABLE) == []
 
 
 def test_a_duration_or_a_time_that_is_over_is_never_dated_ahead() -> None:
+    assert DURATIONS
     assert otherwise_dated(DURATIONS) == []
 
 

@@ -119,7 +119,7 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
 @pytest.mark.parametrize(
     ("proposal", "answer"),
     [
-        ("The bakery closes at 2 pm, so noon would be the latest.", "noon then"),
+        ("The bakery closes at 2 pm, so noon would be the latest.", "noon then please"),
         ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann am 10."),
         ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "va pour les 50 Go"),
         ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜の19時で"),
@@ -254,7 +254,7 @@ async def test_words_about_another_thing_than_the_statement_before_end_nothing()
     said = await facts(
         "I need a cake for my son Leo, he turns 7 on the 14th of June.",
         "> Noted, for the 14th. The bakery closes at 2 pm, so noon would be the latest.",
-        "noon then",
+        "noon then please",
     )
 
     assert len(said) == 2

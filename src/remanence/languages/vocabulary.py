@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from remanence.languages.letters import LETTER
+
 _ALPHABETIC = ("en", "de", "es", "fr", "it", "nl", "pt", "tr", "vi")
 _SCRIPTS = {
     "ja": re.compile(r"[\u3040-\u30ff]"),
@@ -25,7 +27,7 @@ _GLUED = ("ja", "ko", "zh")
 """Languages that write particles or other words directly beside a phrase."""
 
 _CUES = ("home", "abbreviation", "before_number")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD = re.compile(rf"{LETTER}+(?:['’]{LETTER}+)*")
 _SAMPLE_CHARS = 2000
 
 

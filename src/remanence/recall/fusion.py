@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from remanence.languages.letters import LETTER_OR_DIGIT
 from remanence.notes.excerpts import whole
 from remanence.notes.plain_text import plain_text
 from remanence.protocols import CountTokens
@@ -18,13 +19,7 @@ RANK_CONSTANT = 60
 
 SNIPPET_CHARACTERS = 400
 _MIN_SNIPPET = 24
-_MARKS = (
-    r"\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
-    r"\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u0900-\u0963\u0981-\u0df3"
-    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u0f8d-\u0fbc\u102b-\u103e"
-    r"\u1056-\u109d\u17b4-\u17d3\u200d\ua980-\ua9c0"
-)
-WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+WORD = re.compile(rf"{LETTER_OR_DIGIT}+")
 """A word with its combining marks, which `\\w` excludes, and zero-width joiners."""
 _SHORTEST_WORD = 3
 _MAX_QUERY = 400

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 
+from remanence.languages.letters import is_letters
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import Word, words
@@ -73,7 +74,7 @@ def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statem
 def _is_informative(p: Passage) -> bool:
     """Return whether a passage has enough words of its own."""
     if p.is_outcome:
-        return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
+        return len(p.words) > 1 or not is_letters(p.source)
     own = [word for word in p.words if not (word.dropped or word.key in p.vocabulary.slight)]
     if p.is_rule:
         return bool(own)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from remanence.languages.letters import is_letters
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes.redact import MARK
 from remanence.observers.extractive.sentences import CODE
@@ -169,7 +170,7 @@ def drop_light_words(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Wor
 
 
 def _is_value(word: Word) -> bool:
-    return word.is_date or word.is_name or not word.key.isalpha()
+    return word.is_date or word.is_name or not is_letters(word.key)
 
 
 def drop_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:

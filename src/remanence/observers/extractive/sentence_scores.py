@@ -1,5 +1,6 @@
 """Learned scores of the sentences of a conversation, and the tags that they justify."""
 
+from remanence.languages.letters import count_letters
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Tag
 
@@ -49,7 +50,7 @@ def is_constraint(scores: Scores) -> bool:
 
 def is_standing(text: str, scores: Scores) -> bool:
     """Return whether a sentence of an agent's user must never be lost; numbers alone never are."""
-    prose = sum(c.isalpha() or c.isspace() for c in text)
+    prose = count_letters(text) + sum(map(str.isspace, text))
     if len(text) > _MAX_STANDING or prose < _PROSE_SHARE * len(text):
         return False
     over = scorer().over

@@ -9,6 +9,7 @@ from remanence.observers.learned.function_words import WORD, Classes, language_o
 Role = Literal["user", "assistant", "tool"]
 
 GRAM = 4
+GRAMS_HANGUL = (2, 3)
 GRAMS_UNSPACED = (1, 2, 3, 4)
 _MIN_WORD, _MAX_WORD = 2, 200
 QUESTION = re.compile(r"[?？؟]")
@@ -19,6 +20,7 @@ _EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]")
 _DIGIT = re.compile(r"\d")
 _FINAL = ".!?。！？ "
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]")
 
 
 class Line(NamedTuple):
@@ -70,9 +72,10 @@ def word_grams(word: str) -> set[str]:
         return {f"sign {word}"}
     unspaced = UNSPACED.match(word)
     padded = word if unspaced else f" {word} "
+    spaced = GRAMS_HANGUL if _HANGUL.match(word) else (GRAM,)
     grams = {
         padded[at : at + size]
-        for size in (GRAMS_UNSPACED if unspaced else (GRAM,))
+        for size in (GRAMS_UNSPACED if unspaced else spaced)
         for at in range(len(padded) - size + 1)
     }
     if len(word) >= _MIN_WORD:

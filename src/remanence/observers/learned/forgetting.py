@@ -1,9 +1,11 @@
 """Score of a sentence as a request to the memory to forget something."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import sqrt
 
-from remanence.observers.learned.features import Line, word_grams
+from remanence.observers.learned.features import Line, tag, word_grams
+from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import Scorer, scorer
 from remanence.observers.learned.statements import (
     STATED,
@@ -17,13 +19,32 @@ FORGETS = "forgets"
 """The head: that the user asks the memory to forget."""
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
-_ASKING, _TIMES = 0.3, 2.0
+_NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
+"""Classes of words that deny, and how many tokens on either side they may deny."""
+_ASKING, _TIMES = 1.0, 2.0
 """A word asks to forget if its share in that score is so high, and so many times that of a statement."""
+
+
+def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
+    """Yield groups of features: the first tokens of a line by place, and the words near a negation.
+
+    A sum of words alone takes "Don't forget" for "forget".
+    """
+    yield from surroundings(line)
+    words = [word.lower() for word in WORD.findall(line.text)]
+    tagged = tag(line.text, words)
+    places = [at for at, (_, classes) in enumerate(tagged) if not _NEGATIONS.isdisjoint(classes)]
+    yield tuple(
+        f"denied {tagged[near][0]}"
+        for at in places
+        for near in range(max(0, at - _NEAR), min(len(tagged), at + _NEAR + 1))
+        if near != at
+    )
 
 
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
-    return scorer(FILE, surroundings).above(after_question(line))[FORGETS]
+    return scorer(FILE, with_negations).above(after_question(line))[FORGETS]
 
 
 def may_request(line: Line) -> bool:
@@ -37,7 +58,7 @@ def asks_to_forget(word: str) -> bool:
 
     "Phone" does not: requests often name one, but so do statements.
     """
-    asks = _share(scorer(FILE, surroundings), FORGETS, word)
+    asks = _share(scorer(FILE, with_negations), FORGETS, word)
     return asks >= max(_ASKING, _TIMES * _share(statement_scorer(), STATED, word))
 
 

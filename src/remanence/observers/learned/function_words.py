@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from remanence.languages.letters import LETTER
+
 Classes = tuple[str, ...]
 
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[.,:/-]\d+)*|[^\w\s]|_")
+WORD = re.compile(rf"{LETTER}+(?:['’]{LETTER}+)*|\d+(?:[.,:/-]\d+)*|[^\w\s]|_")
 """A word, a number with its marks, or a single sign."""
 
 _MAX_AFFIX = 4

@@ -1,4 +1,4 @@
-"""What a text is about: topics such as home, work or illness, each with its probability.
+"""Topics of a text, such as home, work or illness, each with its probability.
 
 Texts that share no word may share a topic: "Where do I live?" and "We moved to Porto in May".
 """
@@ -22,7 +22,7 @@ def common_topic(one: str, other: str) -> float:
     return sum(a * b for a, b in zip(topics(one), topics(other), strict=True))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def topics(text: str) -> Topics:
     """Return the probability of each topic."""
     weights, grams = load(FILE), topic_grams(text)
@@ -35,8 +35,8 @@ def topics(text: str) -> Topics:
 
 
 def topic_grams(text: str) -> list[str]:
-    """Return the n-grams of the distinct words of a text."""
-    words = dict.fromkeys(word.lower() for word in WORD.findall(text))
+    """Return the n-grams of the distinct words of a text; signs and numbers have no topic."""
+    words = dict.fromkeys(word.lower() for word in WORD.findall(text) if word[0].isalpha())
     return [gram for word in words for gram in word_grams(word)]
 
 

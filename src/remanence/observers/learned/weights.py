@@ -51,7 +51,7 @@ class PackedRows(dict[str, int]):
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
-        self._lifted = weights.rows.translate(_LIFTED)
+        self._numbers = weights.rows
         self._buckets, self._width = weights.buckets, len(weights.heads)
         self._zero = pack([_LIFT] * self._width)
 
@@ -68,7 +68,7 @@ class PackedRows(dict[str, int]):
         total, width, spread = 0, self._width, bytearray(self._width * _LANE_BYTES)
         for name in names:
             start = bucket(name, self._buckets) * width
-            spread[::_LANE_BYTES] = self._lifted[start : start + width]
+            spread[::_LANE_BYTES] = self._numbers[start : start + width].translate(_LIFTED)
             total += int.from_bytes(spread, "little") - self._zero
         return total
 
