@@ -2,7 +2,8 @@
 
 `unseen_questions.tsv` has some users with thirty facts each, in their own words, and twenty questions
 or tasks, each with the number of a fact that it needs: half of them share no word of content with
-it. Three hundred facts and questions are by either of two hands. Nothing may be fitted to them.
+it. Six users are by either of two hands. Nothing may be fitted to them. The facts are saved one after the
+other, so that one that ends another by mistake loses it.
 """
 
 import asyncio

@@ -604,17 +604,17 @@ class Conversation:
         owner = await self.owner()
         if query is None:
             return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
-        if not everywhere:
-            hits = await self.recall(query, limit=CANDIDATES)
-            return await find_mentions(self._runtime, [self.ref], owner, query, hits)
-        if owner is None:
-            raise InvalidArgument(
-                "only the conversations of a user are searched everywhere, and this one has no user"
-            )
+        of: ConversationRef | Owner = self.ref
+        refs = [self.ref]
+        if everywhere:
+            if owner is None:
+                raise InvalidArgument(
+                    "only the conversations of a user are searched everywhere, and this one has no user"
+                )
+            of, refs = owner, [ref async for ref in conversations_of(self._runtime, owner)]
         hits = await self._runtime.recall_search.search(
-            owner, owner, query, limit=CANDIDATES, only=RecallFilter()
+            of, owner, query, limit=CANDIDATES, only=RecallFilter(), by_topic=False
         )
-        refs = [ref async for ref in conversations_of(self._runtime, owner)]
         return await find_mentions(self._runtime, refs, owner, query, hits)
 
     def sibling(self, id: str) -> Self:  # noqa: A002 - as in `memory.conversation`

@@ -737,6 +737,22 @@ async def test_facts_with_the_words_of_a_query_come_before_those_of_its_topic() 
     assert len(found) > 1
 
 
+async def test_a_keyword_finds_no_fact_without_it() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.facts.save("My sister plays the cello", user="ana")
+
+        assert await memory.facts.search("music", user="ana") == ()
+        assert await memory.facts.search("Which music do we make?", user="ana")
+
+
+async def test_a_fact_of_the_topic_is_no_candidate_to_be_forgotten() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.facts.save("We moved to Porto in May", user="ana")
+        candidates = await memory.conversation("a", user="ana").forget(query="Where do I live?")
+
+    assert candidates.facts == ()
+
+
 async def test_facts_of_other_topics_are_not_found() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         await memory.facts.save("My sister plays the cello", user="ana")

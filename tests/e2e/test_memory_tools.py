@@ -103,7 +103,7 @@ async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> No
         context = await chat.context()
         found = await caller(chat)("recall", query=question)
         in_prompt = await caller(chat)("recall", query="harbour ships fish", limit=20)
-        searched = await chat.recall(question, limit=1)
+        searched = await chat.recall(question, limit=3)
 
     shown = {message.seq for message in context.messages}
     assert "message 1: My flight leaves from gate B22." in found
@@ -111,7 +111,7 @@ async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> No
     seqs = {int(seq) for seq in re.findall(r"message (\d+):", in_prompt)}
     assert seqs
     assert not seqs & shown
-    assert [hit.snippet for hit in searched] == [question]
+    assert question in [hit.snippet for hit in searched]
 
 
 async def test_arguments_may_be_the_text_of_a_json_object() -> None:

@@ -179,9 +179,9 @@ async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
 @pytest.mark.parametrize(
     ("kind", "calls"),
     [
-        (None, {"search", "nearest", "facts", "search_facts", "nearest_facts"}),
+        (None, {"search", "nearest", "search_facts", "nearest_facts"}),
         ("message", {"search", "nearest"}),
-        ("fact", {"facts", "search_facts", "nearest_facts"}),
+        ("fact", {"search_facts", "nearest_facts"}),
     ],
 )
 async def test_only_texts_of_the_wanted_kind_are_searched(

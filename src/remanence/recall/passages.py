@@ -33,6 +33,9 @@ LONG_TURN: Final = 600
 QUESTIONS: Final = 4
 """Number of questions of a long turn that are searched, the last ones."""
 
+KEYWORDS: Final = 2
+"""Maximum number of words of a query that asks for these words, and for nothing of their topic."""
+
 MIN_COVERAGE: Final = 0.25
 """The share of a query's weight that a passage must cover."""
 
@@ -110,6 +113,13 @@ def distinctive_words(question: str) -> str:
         and (len(part) > 1 or part.isdigit() or _UNSPACED_LETTER.match(part))
     )
     return " ".join(dict.fromkeys(words))
+
+
+def is_of_keywords(query: str) -> bool:
+    """Return whether a query is a keyword or two, in a script with spaces, and no question."""
+    words = WORD.findall(query)
+    is_short = len(words) <= KEYWORDS and not _UNSPACED_LETTER.search(query)
+    return is_short and distinctive_words(query).split() == words
 
 
 def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:

@@ -4,12 +4,14 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.background import guard_cancellation
 from remanence.notes.excerpts import both_ends
-from remanence.observers.learned.topics import common_topic
+from remanence.observers.learned.topics import common_topic, topics
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
@@ -18,6 +20,7 @@ from remanence.recall.passages import (
     Quote,
     by_passage,
     distinctive_words,
+    is_of_keywords,
     merge_quotes,
     near_quotes,
     outstanding,
@@ -37,17 +40,21 @@ It is large because in whole messages a few common words outweigh a rare name.
 NEAR_POOL = 100
 """Maximum number of messages whose distances are compared for a turn."""
 
-COMPARED_FACTS = 1_000
+COMPARED_FACTS = 500
 """Maximum number of a user's facts, the newest ones, whose topics are compared with a query's."""
 
-MIN_COMMON_TOPIC = 0.03
-"""Probability of a common topic from which a fact is found by it.
+MIN_TOPIC = 0.15
+"""Probability that the likeliest topic of a query must have: "What is 2 + 2?" has none."""
 
-A fifth of the facts that have nothing to do with a question reach it. It was chosen on 120 questions.
+MAYBE_ON_TOPIC, SURELY_ON_TOPIC = 0.03, 0.1
+"""Probability of a common topic from which a fact is found, and from which it ranks with what words find.
+
+A fifth and a twentieth of the facts that do not answer a question reach them: chosen on 120 questions
+of six users that are neither fitted nor measured.
 """
 
-SURELY_COMMON_TOPIC, QUOTED_ABOUT = 0.3, 3
-"""Probability of it from which a fact is quoted for a turn, and the maximum number of such facts."""
+QUOTED_ON_TOPIC = 3
+"""Maximum number of facts of a turn's topic that are quoted for it."""
 
 MAX_QUERY = 10_000
 """Characters of a query that are read, half of them from either end, where the question is."""
@@ -82,11 +89,12 @@ class Search:
         only: RecallFilter,
         source: str | None = None,
         shown: Container[int] = (),
+        by_topic: bool = True,
     ) -> tuple[Hit, ...]:
         """Return the best hits with snippets, from one conversation or all of a user's.
 
-        Facts are the owner's, limited to *source* if it is set. Hits whose messages are all *shown*
-        are left out.
+        Facts are the owner's, limited to *source* if it is set. A question also finds those of its
+        topic, unless *by_topic* is off. Hits whose messages are all *shown* are left out.
         """
         if limit < 1 or not query.strip():
             return ()
@@ -94,18 +102,23 @@ class Search:
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         meaning = await self._query_vector(query)
         rankings: list[Sequence[Hit]] = []
+        last: Sequence[Hit] = ()
         if only.kind != "fact":
-            worded = await self.store.search(of, query, limit=QUOTED_POOL, only=only)
+            words = distinctive_words(query) or query
+            worded = await self.store.search(of, words, limit=QUOTED_POOL, only=only)
             question = distinctive_words(question_of(query))
             rankings.append(await _scan(lambda: by_passage(worded, question), worded, query))
             if meaning is not None:
                 rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
-        if owner is not None and only.kind in (None, "fact"):
-            for facts in await self._fact_rankings(owner, query, meaning, pool):
-                hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
-                rankings.append(tuple(hit for hit in hits if only.allows(hit)))
+        if owner is not None and only.may_be_fact:
+            allowed = partial(_allowed_hits, only=only, source=source)
+            *ranked, unsure = await self._fact_rankings(
+                owner, query, meaning, pool, by_topic=by_topic
+            )
+            rankings += map(allowed, ranked)
+            last = allowed(unsure)
         here = of.id if isinstance(of, ConversationRef) else None
-        found = (hit for hit in fuse(rankings) if not _is_shown(hit, here, shown))
+        found = (hit for hit in (*fuse(rankings), *last) if not _is_shown(hit, here, shown))
         best = tuple(itertools.islice(_without_copies(found), limit))
         return await _scan(
             lambda: tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in best),
@@ -128,7 +141,7 @@ class Search:
         meaning = await self._query_vector(question)
         worded: list[Hit] = []
         near: list[Sequence[Quote]] = []
-        about: tuple[Fact, ...] = ()
+        on_topic: Sequence[Fact] = ()
         if ref is not None:
             only = RecallFilter(kind="message")
             worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
@@ -136,13 +149,17 @@ class Search:
                 hits = await self.store.nearest(ref, *meaning, limit=NEAR_POOL, only=only)
                 near.append(near_quotes(outstanding(hits)[:MIN_POOL], query))
         if owner is not None:
-            worded += map(fact_hit, await self.store.search_facts(owner, query, limit=MIN_POOL))
-            by_meaning = await self._near_facts(owner, meaning, MIN_POOL)
+            by_words, *by_meaning, _ = await self._fact_rankings(
+                owner, query, meaning, MIN_POOL, by_topic=False
+            )
+            worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
-            about = await self._facts_about(owner, question, SURELY_COMMON_TOPIC)
+            if not by_words:
+                scored = await self._facts_on_topic(owner, question)
+                on_topic = [fact for fact, p in scored if p >= SURELY_ON_TOPIC][:QUOTED_ON_TOPIC]
         found = await _scan(lambda: quotes(worded, query), worded, query)
         best = merge_quotes([found, *near])
-        return merge_quotes([(*best, *near_quotes(map(fact_hit, about[:QUOTED_ABOUT]), query))])
+        return (*best, *near_quotes(map(fact_hit, on_topic), query))
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
         """Return the owner's best matching facts."""
@@ -150,31 +167,42 @@ class Search:
             return ()
         query = both_ends(query, MAX_QUERY)
         pool = max(MIN_POOL, POOL_FACTOR * limit)
-        rankings = await self._fact_rankings(owner, query, await self._query_vector(query), pool)
-        best = by_reciprocal_rank(rankings, lambda fact: fact.id)
-        return tuple(fact for fact, _ in best[:limit])
+        meaning = await self._query_vector(query)
+        *ranked, unsure = await self._fact_rankings(owner, query, meaning, pool, by_topic=True)
+        best = (fact for fact, _ in by_reciprocal_rank(ranked, lambda fact: fact.id))
+        return _distinct(best, unsure)[:limit]
 
     async def _fact_rankings(
-        self, owner: Owner, query: str, meaning: _QueryVector | None, limit: int
-    ) -> list[tuple[Fact, ...]]:
-        """Return rankings of the owner's facts: by words and topic, and by vectors if there are any."""
-        worded = await self.store.search_facts(owner, query, limit=limit)
-        about = await self._facts_about(owner, query, MIN_COMMON_TOPIC)
-        ranked = await _scan(lambda: _with_topic(worded, about, query), worded, query)
-        return [ranked[:limit], *await self._near_facts(owner, meaning, limit)]
+        self,
+        owner: Owner,
+        query: str,
+        meaning: _QueryVector | None,
+        limit: int,
+        *,
+        by_topic: bool,
+    ) -> list[Sequence[Fact]]:
+        """Return rankings of the owner's facts: by words and topic, by vectors, and a last one behind these.
 
-    async def _facts_about(self, owner: Owner, query: str, least: float) -> tuple[Fact, ...]:
-        """Return the owner's newest facts that share a query's topic with some probability, best first."""
-        facts = await self.store.facts(owner, limit=COMPARED_FACTS)
-        scores = await _scan(
-            lambda: [common_topic(query, fact.summary) for fact in facts], facts, query
+        The first has those with most of the query's distinctive words, those that surely share its
+        topic, and others with a word. The last has those that may share the topic.
+        """
+        question = question_of(query)
+        words = distinctive_words(question)
+        by_words = await self.store.search_facts(owner, words or query, limit=limit)
+        hits, known = [fact_hit(fact) for fact in by_words], {fact.id: fact for fact in by_words}
+        quoted = await _scan(lambda: quotes(hits, words), hits, query)
+        scored = await self._facts_on_topic(owner, question) if by_topic else []
+        first = _distinct(
+            (known[quote.hit.source_id] for quote in quoted),
+            (fact for fact, p in scored if p >= SURELY_ON_TOPIC),
+            by_words,
         )
-        found = [each for each in zip(scores, facts, strict=True) if each[0] >= least]
-        return tuple(fact for _, fact in sorted(found, key=lambda each: -each[0]))
+        unsure = [fact for fact, p in scored if p < SURELY_ON_TOPIC]
+        return [first[:limit], *await self._near_facts(owner, meaning, limit), unsure]
 
     async def _near_facts(
         self, owner: Owner, meaning: _QueryVector | None, limit: int
-    ) -> list[tuple[Fact, ...]]:
+    ) -> list[Sequence[Fact]]:
         """Return a ranking of the owner's facts by vectors; none without a vector of the query."""
         if meaning is None:
             return []
@@ -183,7 +211,21 @@ class Search:
         nearest = self.fact_vectors.nearest(owner, *meaning, limit=limit)
         ids = await self._in_time(nearest, type(self.fact_vectors).__name__)
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
-        return [tuple(fact for fact in facts if fact and fact.valid_to is None)]
+        return [[fact for fact in facts if fact and fact.valid_to is None]]
+
+    async def _facts_on_topic(self, owner: Owner, question: str) -> list[tuple[Fact, float]]:
+        """Return the owner's facts that may share a question's topic, the likeliest first, with how likely.
+
+        An answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
+        """
+        if is_of_keywords(question) or max(topics(question)) < MIN_TOPIC:
+            return []
+        facts = await self.store.facts(owner, limit=COMPARED_FACTS)
+        scored = await asyncio.to_thread(
+            lambda: [(fact, common_topic(question, fact.summary)) for fact in facts]
+        )
+        found = [each for each in scored if each[1] >= MAYBE_ON_TOPIC]
+        return sorted(found, key=itemgetter(1), reverse=True)
 
     async def _query_vector(self, query: str) -> _QueryVector | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
@@ -203,17 +245,17 @@ class Search:
             return None
 
 
-def _with_topic(worded: Sequence[Fact], about: Iterable[Fact], query: str) -> tuple[Fact, ...]:
-    """Return facts found by words, with those that are *about* the topic of the query.
+def _allowed_hits(
+    facts: Iterable[Fact], *, only: RecallFilter, source: str | None
+) -> Sequence[Hit]:
+    """Return facts as hits, of one conversation if *source* is set."""
+    hits = (fact_hit(fact) for fact in facts if source in (None, fact.conversation))
+    return [hit for hit in hits if only.allows(hit)]
 
-    Those with what is distinctive in it come first, and those with other words of it last. An
-    answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
-    """
-    words = distinctive_words(question_of(query))
-    quoted = quotes([fact_hit(fact) for fact in worded], words)
-    by_id = {fact.id: fact for fact in worded}
-    found = (*(by_id[quote.hit.source_id] for quote in quoted), *about, *worded)
-    return tuple({fact.id: fact for fact in found}.values())
+
+def _distinct(*rankings: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts of several rankings, each once, those of the first before the others."""
+    return tuple({fact.id: fact for facts in rankings for fact in facts}.values())
 
 
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:
@@ -233,11 +275,8 @@ def _without_copies(hits: Iterable[Hit]) -> Iterator[Hit]:
         seen.add(copied)
 
 
-async def _scan(
-    look: Callable[[], _Found], found: Sequence[Hit] | Sequence[Fact], query: str
-) -> _Found:
-    """Run *look* over the texts of hits or facts, in a thread if they are long."""
-    texts = (one.summary if isinstance(one, Fact) else one.text for one in found)
-    if sum(len(text) + len(query) for text in texts) <= LONG_TEXTS:
+async def _scan(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
+    """Run *look* over the texts of *hits*, in a thread if they are long."""
+    if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
         return look()
     return await asyncio.to_thread(look)

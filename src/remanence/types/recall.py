@@ -62,6 +62,11 @@ class RecallFilter:
             if moment is not None and moment.tzinfo is None:
                 raise InvalidSetting(name, moment, "give it a time zone, such as datetime.UTC")
 
+    @property
+    def may_be_fact(self) -> bool:
+        """Whether a fact can meet the conditions."""
+        return self.kind in (None, "fact") and not (self.tag or self.priority or self.role)
+
     def allows(self, hit: Hit) -> bool:
         """Return whether *hit* meets all conditions."""
         for name in ("kind", "tag", "priority", "role"):
