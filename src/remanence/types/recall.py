@@ -64,7 +64,7 @@ class RecallFilter:
 
     @property
     def may_be_fact(self) -> bool:
-        """Whether a fact can meet the conditions."""
+        """True if a fact can meet the conditions."""
         return self.kind in (None, "fact") and not (self.tag or self.priority or self.role)
 
     def allows(self, hit: Hit) -> bool:
