@@ -83,8 +83,9 @@ class Policy:
             `conversation` for that of the messages.
         max_output_tokens: the most tokens that an observer or reflector can write in one answer.
         activate: use observations when the tail is over its budget, or as soon as they are made.
-        tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
-            observations wait for its end, and the tail may be a quarter larger.
+        tail_tokens: the budget of the raw tail; above it, activation is due. For a shorter tail, lower
+            `observe_tokens` as well, as messages stay raw until they are observed. While a turn is
+            open, observations wait for its end, and the tail may be a quarter larger.
         tail_keep_tokens: the minimum number of tokens that an activation leaves raw.
         keep_last: the number of newest messages that always stay raw, as excerpts if they are too
             long, and as far as a context has room.
