@@ -114,7 +114,9 @@ class Policy:
             0: none.
         recall_timeout_seconds: how long a query waits for its vector before it matches only words.
         max_context_tokens: the most tokens of a context; by default nine tenths of the window
-            of the model that is called, if its name is known, otherwise of `model`.
+            of the model that is called, if its name is known, otherwise of `model`. Where the budgets
+            of a preset do not fit, `observe_tokens`, `tail_tokens` and `reflect_tokens` are lowered
+            with it.
         block_after: the multiple of `tail_tokens` above which `context` waits for observations;
             None: never.
         sync_timeout_seconds: the longest such wait.
