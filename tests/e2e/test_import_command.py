@@ -179,6 +179,23 @@ def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(
     assert contents(cli, url, "a") == ["First.", "Second.", "Third."]
 
 
+def test_a_line_in_the_place_of_another_that_was_imported_is_to_be_given_an_id(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "First."))
+    assert cli("import", file, "--db", url).returncode == 0
+
+    write(file, said("a", "Another."))
+    run = cli("import", file, "--db", url)
+
+    assert run.returncode == 1
+    assert 'another message was imported from this place: give the line an "id"' in run.stderr
+    assert "import:" not in run.stderr
+    write(file, said("a", "Another.", id="2"))
+    assert cli("import", file, "--db", url).returncode == 0
+    assert contents(cli, url, "a") == ["First.", "Another."]
+
+
 def test_a_line_that_names_another_user_of_its_conversation_is_refused(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

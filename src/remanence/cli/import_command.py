@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from remanence.cli import FAILED, output
-from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
+from remanence.cli.histories import ID_PREFIX, HistoryMessage, HistoryReader, source_of
 from remanence.cli.options import AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, require_newest
@@ -208,7 +208,11 @@ async def _append_to(
                 kind = "another text of a message on tape" if is_other_text else "unpaired message"
                 reader.left_out[kind] += 1
                 return
-            raise MalformedTranscript(f"{reader.name}, {place}: {error}") from error
+            reason: object = error
+            is_generated = str(items[0].message.id).startswith(ID_PREFIX)
+            if is_generated and isinstance(error, DuplicateMessage):
+                reason = 'another message was imported from this place: give the line an "id"'
+            raise MalformedTranscript(f"{reader.name}, {place}: {reason}") from error
     for item in items:
         await _append_to(memory, reader, [item], imported)
 
