@@ -587,7 +587,9 @@ class Conversation:
             StoreUnavailable: a file was in use, the disk too full, or a copy outside of the database
                 could not be erased. The memory may still have the text: repeat the call.
         """
-        require_texts(message_ids=message_ids, facts=facts)
+        for message_id in message_ids:
+            require_text(message_id=message_id)
+        require_texts(facts=facts)
         require_text(query=query, optional=True)
         if query is None and not (message_ids or facts):
             raise InvalidArgument(

@@ -152,6 +152,12 @@ WRONG: dict[str, tuple[Call, str]] = {
     "copy": (lambda m, c: m.backup(5), "path=5 .*path of a file"),
     "URL of a copy": (lambda m, c: m.backup("sqlite:///copy.db"), "path=.* not a URL"),
     "NUL in a path": (lambda m, c: m.backup("a\0b"), "path=.*path of a file"),
+    "forgotten place": (lambda m, c: c.forget("m1", 1), "message_id=1 is impossible: use a str"),
+    "forgotten list": (lambda m, c: c.forget(["m1"]), r"message_id=\['m1'\] .*: use a str"),
+    "forgotten message": (
+        lambda m, c: c.forget(Message.user("x", id="m1")),
+        "message_id=.*: use a str, its id",
+    ),
     "forgotten user": (lambda m, c: m.forget_user(""), "user '' is not a name"),
     "exported user": (lambda m, c: m.export_user("a\0b"), "user .* is not a name"),
     "noted user": (lambda m, c: m.note("x", user=5), "user 5 is not a name"),
