@@ -136,6 +136,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "known since": (lambda m, c: m.facts.save("x", user="ana", valid_from=NAIVE), "valid_from"),
     "facts": (lambda m, c: m.facts.list(user="ana", limit=-1), "limit=-1"),
     "searched": (lambda m, c: m.facts.search(5, user="ana"), "query=5"),
+    "searched blank": (lambda m, c: m.facts.search(" ", user="ana"), "query=' '.*text with words"),
     "facts of": (lambda m, c: m.facts.list(user=5), "user 5 is not a name"),
     "all facts": (
         lambda m, c: m.facts.list(user="ana", history="all"),

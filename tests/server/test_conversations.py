@@ -122,7 +122,9 @@ async def test_facts_of_a_user_are_listed_searched_and_forgotten(
     assert await ids("user=ana") == [home.id]
 
 
-@pytest.mark.parametrize("query", ["", "?user=", "?user=ana&limit=0", "?user=a%0Ab"])
+@pytest.mark.parametrize(
+    "query", ["", "?user=", "?user=ana&limit=0", "?user=a%0Ab", "?user=ana&query="]
+)
 async def test_a_wrong_query_for_facts_is_a_problem(client: Client, query: str) -> None:
     response = await client.get(f"/v1/facts{query}")
 

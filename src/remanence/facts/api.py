@@ -14,6 +14,7 @@ from remanence.arguments import (
     require_one_of,
     require_text,
     require_texts,
+    require_words,
 )
 from remanence.clock import Clock
 from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
@@ -62,8 +63,12 @@ class Facts:
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
     ) -> tuple[Fact, ...]:
-        """Return the user's current facts that match *query*, best first."""
-        require_text(query=query)
+        """Return the user's current facts that match *query*, best first.
+
+        Raises:
+            InvalidArgument: the query is blank, or an argument has a wrong type.
+        """
+        require_words(query=query)
         require_count(limit=limit)
         return await self._search(self._owner(user, tenant), query, limit)
 
