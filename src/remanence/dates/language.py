@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any, NamedTuple
@@ -17,16 +17,15 @@ from remanence.languages.vocabulary import vocabulary
 LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
 """Letters of the scripts with spaces; another script may follow directly, as particles do."""
 WORD = re.compile(f"[{LETTERS}]+")
-_BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
-_AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 _NEVER = r"(?!)"
-_LAST_RANK = 9
 _INTEGER = re.compile(r"-?\d+")
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
 _FIGURE = r"\d(?!\d?(?:[:.h]\d\d|\s?(?:[ap]m|[hu]|uhr|uur)\b))"
 """A figure that may be the year of the day before it, not the time: "5 March 20"."""
 _DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
+_LISTS = {"triggers", "confusable", "capital"}
+_PATTERNS = {"trigger", "needs", "excludes", "particle"}
 _RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
 """Slots whose words are rare enough to signal a date."""
 
@@ -80,24 +79,24 @@ class Language:
     name: str
     slots: Mapping[str, Mapping[str, int | str]]
     phrases: tuple[Phrase, ...]
-    render: Mapping[str, str]
-    note: Mapping[str, str]
     months: tuple[str, ...]
     seasons: tuple[str, ...]
-    triggers: frozenset[str]
-    trigger: re.Pattern[str]
-    code: str
-    confusable: tuple[str, ...]
-    rank: int
-    capital: frozenset[str]
-    needs: re.Pattern[str]
-    excludes: re.Pattern[str]
-    left: str
-    right: str
-    particle: re.Pattern[str]
     clause: ClauseWords
-    is_monday_first: bool
-    has_capital_nouns: bool
+    render: Mapping[str, str] = field(default_factory=dict)
+    note: Mapping[str, str] = field(default_factory=dict)
+    triggers: frozenset[str] = frozenset()
+    trigger: re.Pattern[str] = re.compile("")
+    code: str = ""
+    confusable: frozenset[str] = frozenset()
+    rank: int = 9
+    capital: frozenset[str] = frozenset()
+    needs: re.Pattern[str] = re.compile("")
+    excludes: re.Pattern[str] = re.compile(_NEVER)
+    left: str = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
+    right: str = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
+    particle: re.Pattern[str] = re.compile(_NEVER)
+    is_monday_first: bool = False
+    has_capital_nouns: bool = False
 
     @cached_property
     def patterns(self) -> "tuple[PhrasePattern, ...]":
@@ -179,14 +178,17 @@ def language_of(name: str) -> Language:
     return next(language for language in languages() if language.name == name)
 
 
-def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a TOML file
+def _language(name: str, table: dict[str, Any]) -> Language:  # values of a TOML file
     words = {
         slot: {_value(value): _words(text) for value, text in values.items()}
-        for slot, values in table.get("words", {}).items()
+        for slot, values in table.pop("words", {}).items()
     }
-    macros = {"figure": _FIGURE, **table.get("macros", {})}
-    lines = {kind: _expand(text, macros) for kind, text in table["phrases"].items()}
-    clause = {kind: _expand(text, macros) for kind, text in table.get("clause", {}).items()}
+    macros = {"figure": _FIGURE, **table.pop("macros", {})}
+    lines = {kind: _expand(text, macros) for kind, text in table.pop("phrases").items()}
+    clause = {kind: _expand(text, macros) for kind, text in table.pop("clause", {}).items()}
+    is_verb_last = table.pop("is_verb_last", False)
+    lists = {key: frozenset(_words(table[key])) for key in _LISTS & table.keys()}
+    patterns = {key: re.compile(table[key], re.IGNORECASE) for key in _PATTERNS & table.keys()}
     return Language(
         name=name,
         slots={
@@ -194,28 +196,10 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
             for slot, values in words.items()
         },
         phrases=(*_dates(lines["dates"]), *_traps(lines.get("traps", ""))),
-        render=table.get("render", {}),
-        note=table.get("note", {}),
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
-        triggers=frozenset(_words(table.get("triggers", ""))),
-        trigger=re.compile(table.get("trigger", "")),
-        code=table.get("code", ""),
-        confusable=tuple(_words(table.get("confusable", ""))),
-        rank=table.get("rank", _LAST_RANK),
-        capital=frozenset(_words(table.get("capital", ""))),
-        needs=re.compile(table.get("needs", "")),
-        excludes=re.compile(table.get("excludes", _NEVER)),
-        left=table.get("left", _BEFORE_WORD),
-        right=table.get("right", _AFTER_WORD),
-        particle=re.compile(f"(?:{table.get('particle', _NEVER)})$", re.IGNORECASE),
-        clause=clause_words(
-            clause,
-            is_spaced=bool(table.get("triggers")),
-            is_verb_last=table.get("is_verb_last", False),
-        ),
-        is_monday_first=table.get("is_monday_first", False),
-        has_capital_nouns=table.get("has_capital_nouns", False),
+        clause=clause_words(clause, is_spaced="triggers" in table, is_verb_last=is_verb_last),
+        **table | lists | patterns,
     )
 
 
