@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence import telemetry
@@ -17,7 +17,6 @@ from remanence.background import (
 from remanence.clock import Clock
 from remanence.errors import ModelError, ObservationRejected, StoreUnavailable
 from remanence.notes.redact import redact
-from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
@@ -28,8 +27,6 @@ from remanence.types import Keep, Owner, Problem, VectorItem, VectorTask
 BATCH_TEXTS = 64
 MAX_CHARACTERS = 8_000
 """Maximum characters of a text, as embedders cut or refuse longer ones."""
-LONG_TEXT = 5_000
-"""Characters from which a text is scanned for secrets in a thread."""
 MAX_VALUE = 3.4e38
 """The largest value of a vector; beyond it, a 32-bit float is infinite."""
 EMBEDDER = "the embedder"
@@ -218,7 +215,8 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
         ObservationRejected: the vectors have wrong lengths, or values that are not finite 32-bit
             floats.
     """
-    vectors = await embedder.embed([text async for text in _without_secrets(texts)])
+    clean = await asyncio.to_thread(lambda: [redact(text)[:MAX_CHARACTERS] for text in texts])
+    vectors = await embedder.embed(clean)
     widths = {len(vector) for vector in vectors}
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:
@@ -246,13 +244,3 @@ def _cause(error: Exception) -> tuple[str, str]:
             return error.reason, str(error)
         case _:
             return type(error).__name__, ""
-
-
-async def _without_secrets(texts: Sequence[str]) -> AsyncIterator[str]:
-    """Yield the texts with secrets redacted, letting other tasks run in between."""
-    pacer = Pacer()
-    for text in texts:
-        is_long = len(text) > LONG_TEXT
-        clean = await asyncio.to_thread(redact, text) if is_long else redact(text)
-        yield clean[:MAX_CHARACTERS]
-        await pacer.pause()
