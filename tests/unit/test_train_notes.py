@@ -18,7 +18,7 @@ from remanence.observers.learned.weights import load
 BENCHMARKS = Path("benchmarks")
 UNSEEN_TABLES = (
     *("statements", "statements_2", "answers", "asking", "borrowed", "common", "everyday"),
-    *("hasty", "messages", "plain", "style", "typical"),
+    *("first", "hasty", "messages", "plain", "style", "typical"),
 )
 MARK = 3
 """The length of the longest mark of a column, such as `yes`."""
