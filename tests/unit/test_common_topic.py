@@ -24,9 +24,12 @@ def test_an_answer_is_nearer_to_its_question_than_another_text(question: str, an
 MANY_WORDS = " ".join(
     f"{number:b}".replace("0", "za").replace("1", "bo") for number in range(20_000)
 )
+OF_ONE_TOPIC = " ".join(f"mortgage{word}" for word in MANY_WORDS.split())
 
 
-@pytest.mark.parametrize("text", ["", "?!", "🙂", "qqqq zzzz", "Where do I live?", MANY_WORDS])
+@pytest.mark.parametrize(
+    "text", ["", "?!", "🙂", "qqqq zzzz", "Where do I live?", MANY_WORDS, OF_ONE_TOPIC]
+)
 def test_the_topics_of_any_text_have_a_sum_of_one(text: str) -> None:
     assert sum(topics(text)) == pytest.approx(1)
 

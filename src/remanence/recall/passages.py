@@ -157,7 +157,7 @@ def outstanding(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
-    """Return the hits of a vector search as quotes, in the same order, whatever their words."""
+    """Return hits as quotes, in the same order, whatever their words."""
     texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
     return tuple(Quote(hit, text, text, hit.score) for hit, text in texts)
 

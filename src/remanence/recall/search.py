@@ -218,7 +218,10 @@ class Search:
 
         An answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
         """
-        if is_of_keywords(question) or max(topics(question)) < MIN_TOPIC:
+        if is_of_keywords(question):
+            return []
+        likely = await asyncio.to_thread(topics, question)  # the first call loads the weights
+        if max(likely) < MIN_TOPIC:
             return []
         facts = await self.store.facts(owner, limit=COMPARED_FACTS)
         scored = await asyncio.to_thread(

@@ -29,7 +29,9 @@ def topics(text: str) -> Topics:
     numbers = unpack(_rows().sum_of(grams), len(weights.heads))
     share = 1 / sqrt(len(grams) or 1)
     columns = zip(weights.biases, weights.scales, numbers, strict=True)
-    odds = [exp(bias + scale * number * share) for bias, scale, number in columns]
+    scores = [bias + scale * number * share for bias, scale, number in columns]
+    most = max(scores)
+    odds = [exp(score - most) for score in scores]
     total = sum(odds)
     return tuple(each / total for each in odds)
 
