@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import string
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
@@ -735,6 +736,28 @@ async def test_facts_with_the_words_of_a_query_come_before_those_of_its_topic() 
 
     assert found[0] == named
     assert len(found) > 1
+
+
+async def test_a_fact_that_words_topic_and_vectors_find_is_one_hit() -> None:
+    said = ["We painted the kitchen green", "I sing in a choir", "I keep my keys at the bakery"]
+    question = "What colour is the kitchen?"
+    policy = Policy.default(facts_tokens=0)
+
+    async def alike(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.5] for _ in texts]
+
+    for embedder in (None, alike):
+        async with Memory.open(IN_MEMORY, policy=policy, embedder=embedder) as memory:
+            for each in said:
+                await memory.facts.save(each, user="ana")
+            chat = memory.conversation("new", user="ana")
+            await chat.append(Message.user("Hello."))
+            await chat.flush()
+            hits = await memory.recall(question, user="ana", kind="fact", limit=20)
+            volatile = (await chat.context(recall="Which hues did we choose?")).volatile
+
+        assert len({hit.source_id for hit in hits}) == len(hits)
+        assert all(volatile.count(each) <= 1 for each in said)
 
 
 async def test_a_keyword_finds_no_fact_without_it() -> None:

@@ -115,8 +115,8 @@ def distinctive_words(question: str) -> str:
     return " ".join(dict.fromkeys(words))
 
 
-def is_of_keywords(query: str) -> bool:
-    """Return whether a query is a keyword or two, in a script with spaces, and no question."""
+def is_keyword_query(query: str) -> bool:
+    """Return whether a query has a keyword or two, in a script with spaces, and no other words."""
     words = WORD.findall(query)
     is_short = len(words) <= KEYWORDS and not _UNSPACED_LETTER.search(query)
     return is_short and distinctive_words(query).split() == words

@@ -20,7 +20,7 @@ from remanence.recall.passages import (
     Quote,
     by_passage,
     distinctive_words,
-    is_of_keywords,
+    is_keyword_query,
     merge_quotes,
     near_quotes,
     outstanding,
@@ -49,8 +49,8 @@ MIN_TOPIC = 0.15
 MAYBE_ON_TOPIC, SURELY_ON_TOPIC = 0.03, 0.1
 """Probability of a common topic from which a fact is found, and from which it ranks with what words find.
 
-A fifth and a twentieth of the facts that do not answer a question reach them: chosen on 120 questions
-of six users that are neither fitted nor measured.
+A fifth and a twentieth of the facts that do not answer a question reach them, by `benchmarks/questions.tsv`,
+where they were chosen.
 """
 
 QUOTED_ON_TOPIC = 3
@@ -110,7 +110,7 @@ class Search:
             rankings.append(await _scan(lambda: by_passage(worded, question), worded, query))
             if meaning is not None:
                 rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
-        if owner is not None and only.may_be_fact:
+        if owner is not None and only.allows_facts:
             allowed = partial(_allowed_hits, only=only, source=source)
             *ranked, unsure = await self._fact_rankings(
                 owner, query, meaning, pool, by_topic=by_topic
@@ -154,7 +154,7 @@ class Search:
             )
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
-            if not by_words:
+            if not by_words and meaning is None:
                 scored = await self._facts_on_topic(owner, question)
                 on_topic = [fact for fact, p in scored if p >= SURELY_ON_TOPIC][:QUOTED_ON_TOPIC]
         found = await _scan(lambda: quotes(worded, query), worded, query)
@@ -170,7 +170,7 @@ class Search:
         meaning = await self._query_vector(query)
         *ranked, unsure = await self._fact_rankings(owner, query, meaning, pool, by_topic=True)
         best = (fact for fact, _ in by_reciprocal_rank(ranked, lambda fact: fact.id))
-        return _distinct(best, unsure)[:limit]
+        return (*best, *unsure)[:limit]
 
     async def _fact_rankings(
         self,
@@ -184,7 +184,7 @@ class Search:
         """Return rankings of the owner's facts: by words and topic, by vectors, and a last one behind these.
 
         The first has those with most of the query's distinctive words, those that surely share its
-        topic, and others with a word. The last has those that may share the topic.
+        topic, and others with a word. The last has others that may share the topic.
         """
         question = question_of(query)
         words = distinctive_words(question)
@@ -192,13 +192,12 @@ class Search:
         hits, known = [fact_hit(fact) for fact in by_words], {fact.id: fact for fact in by_words}
         quoted = await _scan(lambda: quotes(hits, words), hits, query)
         scored = await self._facts_on_topic(owner, question) if by_topic else []
-        first = _distinct(
-            (known[quote.hit.source_id] for quote in quoted),
-            (fact for fact, p in scored if p >= SURELY_ON_TOPIC),
-            by_words,
-        )
-        unsure = [fact for fact, p in scored if p < SURELY_ON_TOPIC]
-        return [first[:limit], *await self._near_facts(owner, meaning, limit), unsure]
+        covering = [known[quote.hit.source_id] for quote in quoted]
+        sure = [fact for fact, p in scored if p >= SURELY_ON_TOPIC]
+        first = tuple({fact.id: fact for fact in (*covering, *sure, *by_words)}.values())
+        rankings = [first[:limit], *await self._near_facts(owner, meaning, limit)]
+        ranked = {fact.id for facts in rankings for fact in facts}
+        return [*rankings, [fact for fact, _ in scored if fact.id not in ranked]]
 
     async def _near_facts(
         self, owner: Owner, meaning: _QueryVector | None, limit: int
@@ -218,7 +217,7 @@ class Search:
 
         An answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
         """
-        if is_of_keywords(question):
+        if is_keyword_query(question):
             return []
         likely = await asyncio.to_thread(topics, question)  # the first call loads the weights
         if max(likely) < MIN_TOPIC:
@@ -254,11 +253,6 @@ def _allowed_hits(
     """Return facts as hits, of one conversation if *source* is set."""
     hits = (fact_hit(fact) for fact in facts if source in (None, fact.conversation))
     return [hit for hit in hits if only.allows(hit)]
-
-
-def _distinct(*rankings: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts of several rankings, each once, those of the first before the others."""
-    return tuple({fact.id: fact for facts in rankings for fact in facts}.values())
 
 
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:

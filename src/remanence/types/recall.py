@@ -63,7 +63,7 @@ class RecallFilter:
                 raise InvalidSetting(name, moment, "give it a time zone, such as datetime.UTC")
 
     @property
-    def may_be_fact(self) -> bool:
+    def allows_facts(self) -> bool:
         """True if a fact can meet the conditions."""
         return self.kind in (None, "fact") and not (self.tag or self.priority or self.role)
 
