@@ -403,7 +403,8 @@ class Conversation:
         """Return notes, messages and facts that match *query*, best first, with sources.
 
         Args:
-            query: words to search for; with an embedder it also matches by meaning.
+            query: words to search for, or a question, which also finds facts of its topic; with an
+                embedder it also matches by meaning.
             limit: the maximum number of hits.
             max_tokens: the maximum tokens of all snippets together; the best is shortened to fit.
             since: only messages, notes and facts from this time on.

@@ -311,7 +311,8 @@ class Memory:
         of this user only: there is one word search per 128 conversations, and one vector search.
 
         Args:
-            query: words to search for; with an embedder it also matches by meaning.
+            query: words to search for, or a question, which also finds facts of its topic; with an
+                embedder it also matches by meaning.
             user: whose conversations and facts.
             tenant: the tenant of the user.
             limit: the maximum number of hits.

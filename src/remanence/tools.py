@@ -33,7 +33,7 @@ _LIMIT: JsonObject = {
     "default": DEFAULT_HITS,
 }
 _TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
-_NOTHING = "No fact has these words. Try other words, or no query for what was learned last."
+_NOTHING = "No fact was found. Try other words, or no query for what was learned last."
 _NONE = "Nothing is known about the user yet."
 _NOT_FOUND = "Nothing was found beyond the messages that you see already."
 _REST = ". Messages that say it stay: find them with a query, and forget them by their ids."

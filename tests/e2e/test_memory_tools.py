@@ -64,7 +64,7 @@ async def test_a_model_saves_finds_and_forgets_a_fact() -> None:
     assert fact.id in found
     assert forgotten == f"Forgotten: {fact.id}"
     assert "no fact" in again
-    assert nothing.startswith("No fact has these words.")
+    assert nothing.startswith("No fact was found.")
 
 
 async def test_a_model_corrects_a_fact_by_its_id() -> None:

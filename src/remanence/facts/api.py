@@ -63,7 +63,7 @@ class Facts:
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
     ) -> tuple[Fact, ...]:
-        """Return the user's current facts that match *query*, best first.
+        """Return the user's current facts that match *query*, or share a question's topic, best first.
 
         Raises:
             InvalidArgument: the query is blank, or an argument has a wrong type.
