@@ -22,4 +22,4 @@ def is_letters(text: str) -> bool:
 
 def count_letters(text: str) -> int:
     """Return how many characters of a text are letters or their marks."""
-    return len(text) if text.isalpha() else sum(map(len, _LETTERS.findall(text)))
+    return sum(map(len, _LETTERS.findall(text)))

@@ -72,12 +72,9 @@ def word_grams(word: str) -> set[str]:
         return {f"sign {word}"}
     unspaced = UNSPACED.match(word)
     padded = word if unspaced else f" {word} "
-    spaced = GRAMS_HANGUL if _HANGUL.match(word) else (GRAM,)
-    grams = {
-        padded[at : at + size]
-        for size in (GRAMS_UNSPACED if unspaced else spaced)
-        for at in range(len(padded) - size + 1)
-    }
+    of_script = GRAMS_HANGUL if _HANGUL.match(word) else (GRAM,)
+    sizes = GRAMS_UNSPACED if unspaced else of_script
+    grams = {padded[at : at + size] for size in sizes for at in range(len(padded) - size + 1)}
     if len(word) >= _MIN_WORD:
         grams.add(f"word {word}")
     return grams

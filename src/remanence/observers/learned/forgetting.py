@@ -54,7 +54,7 @@ def may_request(line: Line) -> bool:
 
 @lru_cache(maxsize=4_096)
 def asks_to_forget(word: str) -> bool:
-    """Return whether a word in lower case asks to forget, as "forget" and "told" do.
+    """Return whether a word in lower case asks to forget, as "forget" and "delete" do.
 
     "Phone" does not: requests often name one, but so do statements.
     """
