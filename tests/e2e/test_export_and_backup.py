@@ -302,7 +302,9 @@ def test_forget_export_and_backup_work_in_the_shell(
     remedy = b"sqlite:///copy.db is the URL of a database: name the new file, and the database with"
     assert remedy in b" ".join(capsysbinary.readouterr().err.split())
     assert main(["forget", "chat", "--query", "Kestrel-2207", *db]) == 0
-    assert b"message m1 (chat, 1): user: My number is Kestrel-2207." in capsysbinary.readouterr().out
+    assert (
+        b"message m1 (chat, 1): user: My number is Kestrel-2207." in capsysbinary.readouterr().out
+    )
     other = ["forget", "chat", "--query", "Kestrel-2207", "--everywhere", *db]
     assert main(other) == 0
     assert b"message m1 (chat, 1): user: My number" in capsysbinary.readouterr().out
