@@ -107,8 +107,8 @@ def cross_validated() -> tuple[dict[int, Scorer], list[Unit]]:
         rest = folds != fold
         fitted[fold] = table.fit(rest)
         scores[~rest] = train_notes.predict(fitted[fold], table.inputs[~rest])
-    first = ~train_notes.is_later(units)
-    balanced, strict = train_notes.cutoffs(known[first], truth[first], scores[first])
+    usual = train_notes.is_usual(units)
+    balanced, strict = train_notes.cutoffs(known[usual], truth[usual], scores[usual])
     scorers = {
         fold: Scorer(replace(weights, cutoffs=balanced, strict=strict))
         for fold, weights in fitted.items()

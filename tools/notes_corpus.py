@@ -33,6 +33,8 @@ FITTED_REGISTERS = (
     *(COMMON, FORGETTING),
 )
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
+TALKS = ("talks", "talks_2", "talks_3")
+"""Conversations of which the second half was written in sight of the scores: harder than others."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")
 FLAGS = ("inst", "con", "open", "remember", "forget", "corr", "rep", "end")

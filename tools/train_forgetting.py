@@ -47,6 +47,7 @@ FRAMES_EACH = 3
 """Frames that request, and others, in which a statement is put."""
 BUCKETS = 1 << 18
 C = 2.0
+CONTRAST = train_notes.Contrast(share=0.5, rarity=0.1)
 REGISTER, FRAMED = "register", "frames"
 REQUEST, WISH, OTHER = "requests", "wishes", "others"
 WEIGHTS = {REGISTER: 10.0, FRAMED: 0.4, REQUEST: 8.0, WISH: 3.0, OTHER: 1.0}
@@ -147,6 +148,7 @@ class Data(train_notes.Table):
 
     heads = (FORGETS,)
     strength = C
+    contrast = CONTRAST
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), with_negations, BUCKETS)

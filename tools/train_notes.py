@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import compress, groupby
 from math import sqrt
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,30 +29,56 @@ from remanence.observers.learned.features import Line, features, word_grams
 from remanence.observers.learned.score import MoreFeatures, Scorer, no_more
 
 TARGET = Path(stored.__file__).with_name(stored.FILE)
-BUCKETS = 1 << 16
+BUCKETS = 1 << 17
 FOLDS = 5
 C = 5.0
 LEVELS = 42
 """Levels to which coefficients are rounded, on either side of 0; fewer take less space."""
+LEVELS_OF_NOTES = 16
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
 conversations."""
 WEIGHTS = {notes_corpus.RULES: 0.2, notes_corpus.TASKS: 0.2}
 """Weight of a line of a register that has more instructions, or requests, than conversations have."""
 APART = (
-    *(notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES),
-    *(notes_corpus.ANSWERS, notes_corpus.EVERYDAY, notes_corpus.PLAIN),
-    *(notes_corpus.MESSAGES, notes_corpus.TYPICAL, notes_corpus.STYLE, notes_corpus.COMMON),
+    *(notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES, notes_corpus.ANSWERS),
+    *(notes_corpus.MESSAGES, notes_corpus.STYLE),
 )
 """Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
 statements stands in other lines, which these scores do not read."""
+PLAIN_REGISTERS = (
+    *(notes_corpus.EVERYDAY, notes_corpus.PLAIN, notes_corpus.TYPICAL, notes_corpus.COMMON),
+)
+PLAIN_MESSAGES = {"quoted": 1.0, "inst": 0.3, "pref": 0.3, "personal": 0.3}
+"""Weight of the messages of these registers by head. In conversations people seldom write "I am allergic
+to nuts.", but have it translated, and seldom give a rule in its plainest words."""
 NOT_HASTY = ("personal", "inst", "pref")
 """Heads for which talks typed in haste do not count: their fragments would teach that a few words
 tell a fact or a rule that can be read alone."""
+BEGINNING = 0.3
+"""Weight of the first sentence of a conversation for its dependence, as nothing is before it."""
 VITAL = 3
 """Worth of what must never be lost."""
 MIN_FOUND = 10
 """Sentences above a strict cutoff, for it to be believed."""
+
+USUAL_COUNT = 100
+"""Lines with a feature of usual frequency."""
+
+
+class Contrast(NamedTuple):
+    """How far `factors_of` tells features apart."""
+
+    share: float
+    """Share of a factor that the ratio of a feature decides."""
+    rarity: float
+    """Power of its count by which a factor falls, from 1 at `USUAL_COUNT`."""
+    added: float = 0.6
+    """Counts that are added to those of a feature, in the ratio of the two sides."""
+
+
+CONTRAST = Contrast(share=0.3, rarity=0.15)
+NO_CONTRAST = Contrast(share=0.0, rarity=0.0)
 
 Corpus = list[list[notes_corpus.Sentence]]
 Matrix: TypeAlias = Any  # a `scipy.sparse.csr_matrix`, which has no types
@@ -146,8 +172,13 @@ def weights_of(units: Corpus) -> Floats:
         weights[later, list(HEADS).index(head)] *= LATER
     for head in NOT_HASTY:
         weights[registers == notes_corpus.HASTY, list(HEADS).index(head)] = 0
+    plain = [PLAIN_MESSAGES.get(head, 0.0) for head in HEADS]
+    weights[np.isin(registers, PLAIN_REGISTERS)] = plain
+    dependent = list(HEADS).index("dependent")
+    begins = [not number for unit in units for number in range(len(unit))]
+    weights[begins, dependent] *= BEGINNING
     unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
-    weights[unmarked, list(HEADS).index("dependent")] = 0
+    weights[unmarked, dependent] = 0
     speakers = np.array([sentence.speaker for unit in units for sentence in unit])
     output = list(HEADS).index("output")
     weights[speakers != "t", output] = 0
@@ -160,11 +191,33 @@ def is_later(units: Corpus) -> Flags:
     return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
+def is_usual(units: Corpus) -> Flags:
+    """The sentences of conversations whose labels are as frequent, and as hard, as in life."""
+    others = (*notes_corpus.FITTED_REGISTERS, *notes_corpus.TALKS)
+    return np.array([sentence.register not in others for unit in units for sentence in unit])
+
+
 def predict(weights: stored.Weights, inputs: Matrix) -> Floats:
     """Scores of the rows of a matrix, a column per head."""
     numbers = np.frombuffer(weights.rows, dtype=np.int8).reshape(weights.buckets, -1).astype(float)
     scores: Floats = (inputs @ numbers) * np.array(weights.scales) + np.array(weights.biases)
     return scores
+
+
+def factors_of(inputs: Matrix, truth: Flags, weights: Floats, contrast: Contrast) -> Floats:
+    """Factors of the columns of a fit: a feature with a large one gets its coefficient for less.
+
+    These are features that are rare, and those that stand mostly on one side, by the ratio of their
+    naive Bayes probabilities (Wang and Manning, "Baselines and Bigrams", 2012).
+    """
+    on, off = (np.asarray(inputs.T @ (weights * side)).ravel() for side in (truth, ~truth))
+    seen, share = on + off > 0, on.sum() / (on.sum() + off.sum())
+    on, off = on + contrast.added * share, off + contrast.added * (1 - share)
+    ratios = np.abs(np.log(on / on.sum()) - np.log(off / off.sum()))
+    counts = np.asarray((inputs > 0).sum(axis=0)).ravel()
+    factors: Floats = (USUAL_COUNT / np.maximum(counts, 1)) ** contrast.rarity
+    factors *= 1 + contrast.share * (ratios / ratios[seen].mean() - 1)
+    return factors
 
 
 class Table:
@@ -173,6 +226,7 @@ class Table:
     heads: tuple[str, ...] = tuple(HEADS)
     strength = C
     levels = LEVELS
+    contrast = NO_CONTRAST
     is_sparse = False
     """Most coefficients are 0, by an L1 penalty instead of L2."""
     inputs: Matrix
@@ -181,29 +235,32 @@ class Table:
 
     def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
         """A logistic regression per head, fitted to some of the rows, and rounded to integers."""
-        models = [
-            LogisticRegression(
-                C=self.strength,
-                l1_ratio=float(self.is_sparse),
-                dual=not self.is_sparse,
-                solver="liblinear",
-                tol=0.01,
-                max_iter=300,
-                random_state=0,
-            ).fit(self.inputs[rows], truth, sample_weight=weights)
-            for truth, weights in zip(self.truth[rows].T, self.weights[rows].T, strict=True)
-        ]
-        scales = [float(np.abs(model.coef_).max()) / self.levels or 1.0 for model in models]
-        columns = [
-            np.rint(model.coef_[0] / scale).astype(np.int8)
-            for model, scale in zip(models, scales, strict=True)
-        ]
+        columns, scales, biases = [], [], []
+        for truth, weights in zip(self.truth[rows].T, self.weights[rows].T, strict=True):
+            coefficients, bias = self._fit(self.inputs[rows], truth, weights)
+            scale = float(np.abs(coefficients).max()) / self.levels or 1.0
+            columns.append(np.rint(coefficients / scale).astype(np.int8))
+            scales.append(scale)
+            biases.append(bias)
         return stored.Weights(
             heads=self.heads,
             rows=np.stack(columns, axis=1).tobytes(),
             scales=tuple(scales),
-            biases=tuple(float(model.intercept_[0]) for model in models),
+            biases=tuple(biases),
         )
+
+    def _fit(self, inputs: Matrix, truth: Flags, weights: Floats) -> tuple[Floats, float]:
+        factors = factors_of(inputs, truth, weights, self.contrast)
+        model = LogisticRegression(
+            C=self.strength,
+            l1_ratio=float(self.is_sparse),
+            dual=not self.is_sparse,
+            solver="liblinear",
+            tol=0.01,
+            max_iter=300,
+            random_state=0,
+        ).fit(inputs @ sparse.diags(factors), truth, sample_weight=weights)
+        return model.coef_[0] * factors, float(model.intercept_[0])
 
     def cross_validate(self, keys: Iterable[object]) -> Floats:
         """Scores of each row, a column per head, under weights fitted to rows with other keys."""
@@ -218,6 +275,9 @@ class Table:
 
 class Sentences(Table):
     """The sentences of conversations."""
+
+    levels = LEVELS_OF_NOTES
+    contrast = CONTRAST
 
     def __init__(self, units: Corpus) -> None:
         self.units = units
@@ -324,9 +384,10 @@ def main() -> int:
     scores = table.cross_validate(np.repeat(keys, list(map(len, units))))
     truth = table.truth
     later = is_later(units)
-    known = table.weights > 0
-    balanced, strict = cutoffs(known[~later], truth[~later], scores[~later])
-    for title, rows in (("conversations", ~later), ("later registers", later)):
+    known, usual = table.weights > 0, is_usual(units)
+    balanced, strict = cutoffs(known[usual], truth[usual], scores[usual])
+    parts = {"conversations": usual, "talks": ~usual & ~later, "later registers": later}
+    for title, rows in parts.items():
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
         print_tags(units, rows, scores, strict)
     if options.write:

@@ -14,7 +14,7 @@ import csv
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from tools import notes_corpus, train_notes
 from tools.notes_corpus import Sentence
 from tools.train_notes import Corpus, Floats, fold
 
+from remanence import Message
 from remanence.observers.learned.features import UNSPACED, Line, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.statements import (
@@ -35,6 +36,7 @@ from remanence.observers.learned.statements import (
     WISHES,
     surroundings,
 )
+from remanence.observers.spoken import spoken_lines
 
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
@@ -49,8 +51,9 @@ LAUGHING = 8
 FOLLOWING = 2
 """Turns put behind a lead-in."""
 HEADS = (STATED, CHANGES, WISHES)
-BUCKETS = 1 << 19
+BUCKETS = 1 << 20
 C = 2.0
+CONTRAST = train_notes.Contrast(share=0.5, rarity=0.1)
 LINES_ALIKE = 8
 """Lines beside each other that are in one part of the cross-validation."""
 HARD = "stated"
@@ -74,7 +77,7 @@ WEIGHTS = {
 """Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
 ONLY_BARE = (notes_corpus.CHANGES, notes_corpus.RULES)
 """Registers whose lines are not put behind other words."""
-FALSE = {STATED: 0.27, CHANGES: 0.2, WISHES: 0.02}
+FALSE = {STATED: 0.22, CHANGES: 0.2, WISHES: 0.02}
 """Share above the cutoff of the look-alikes of the hard register, of the statements that say no change,
 and of all lines that are no wish."""
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.26, 0.27, 0.28, 0.3)
@@ -102,6 +105,8 @@ class Example(NamedTuple):
     register: str = ""
     value: str = ""
     """The text from the marked value on, if it has one."""
+    message: str = ""
+    """The place of its message, if that has several sentences."""
 
 
 def is_statement(sentence: Sentence) -> bool | None:
@@ -175,31 +180,35 @@ def told() -> Iterator[Example]:
 
 
 def short() -> Iterator[Example]:
-    """Yield the messages of `SHORT`."""
+    """Yield the sentences of the messages of `SHORT`, each with the sign of its message."""
     for path in sorted(SHORT.glob("*.txt")):
-        for number, line in enumerate(path.read_text("utf-8").splitlines()):
-            sign, _, text = line.partition(" ")
+        for number, row in enumerate(path.read_text("utf-8").splitlines(), 1):
+            sign, _, text = row.partition(" ")
             if sign not in (STATEMENT, WISH, NEITHER):
-                raise ValueError(f"{path}, line {number + 1}: not `+|*|- text`")
-            yield Example(
-                line=Line(text, "user"),
-                is_stated=sign != NEITHER,
-                is_change=False,
-                is_wish=sign == WISH,
-                language=path.stem,
-                fold=number // LINES_ALIKE % train_notes.FOLDS,
-                register=SHORT.name,
-            )
+                raise ValueError(f"{path}, line {number}: not `+|*|- text`")
+            own = [line for line in spoken_lines((Message.user(text),)) if line.role == "user"]
+            for line in own if len(own) > 1 else [Line(text, "user")]:
+                yield Example(
+                    line=line,
+                    is_stated=sign != NEITHER,
+                    is_change=False,
+                    is_wish=sign == WISH,
+                    language=path.stem,
+                    fold=number // LINES_ALIKE % train_notes.FOLDS,
+                    register=SHORT.name,
+                    message=f"{path.stem} {number}" if len(own) > 1 else "",
+                )
 
 
 def put_beside_laughter(others: Iterable[Example]) -> Iterator[Example]:
-    """Yield some of others with laughter behind them, or before every third, as true as without.
+    """Yield some of those that are a message with laughter behind them, or before every third, as true as without.
 
     In the corpus people laugh about what they do not mean, so that "haha" took what they state back.
     """
     rows = (line.split(": ") for line in LAUGHTER.read_text("utf-8").splitlines())
     laughter = {language: words.split(", ") for language, words in rows}
-    for number, one in enumerate(islice(others, 0, None, LAUGHING)):
+    single = (one for one in others if not one.message)
+    for number, one in enumerate(islice(single, 0, None, LAUGHING)):
         own = laughter[one.language]
         laugh, text = own[number % len(own)], one.line.text
         text = f"{laugh} {text}" if number % 3 == 0 else f"{text.rstrip(' .。।')} {laugh}"
@@ -278,6 +287,7 @@ class Data(train_notes.Table):
 
     heads = HEADS
     strength = C
+    contrast = CONTRAST
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
@@ -290,6 +300,22 @@ class Data(train_notes.Table):
         # Changes are told from other statements alone.
         columns = [weights, has_changes & self.truth[:, 0], has_wishes]
         self.weights = np.stack(columns, axis=1)
+        self.weights[self._unmeant([one.message for one in found])] = 0
+
+    def _unmeant(self, messages: Sequence[str]) -> list[int]:
+        """The sentences of statements and wishes that do not make their message one.
+
+        The one that does is the surest by a fit to all other examples.
+        """
+        alone = np.array([not message for message in messages])
+        coefficients, _ = self._fit(
+            self.inputs[alone], self.truth[alone, 0], self.weights[alone, 0]
+        )
+        scores: list[float] = (self.inputs @ coefficients).tolist()
+        mixed: list[int] = np.flatnonzero(~alone & self.truth[:, 0]).tolist()
+        rows = sorted(mixed, key=scores.__getitem__)
+        surest = {messages[row]: row for row in rows}
+        return [row for row in rows if surest[messages[row]] != row]
 
 
 def report(data: Data, scores: Floats) -> dict[str, float]:

@@ -103,7 +103,11 @@ class Client:
             if action == "summarise":
                 return (summary, *end)
             if end[0].role == "user":
-                return (summary, Said("assistant", f"Understood {self.mark()}."), *end)
+                return (
+                    summary,
+                    Said("assistant", f"Noted {self.mark()} in the log of the harbour."),
+                    *end,
+                )
         return path
 
     def body(self) -> Body:

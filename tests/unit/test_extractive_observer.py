@@ -60,16 +60,16 @@ def _talk(count: int) -> list[Message]:
 
 def test_what_follows_a_question_that_is_left_out_does_not_join_what_was_said_before_it() -> None:
     talk = (
-        Message.user("we dropped apscheduler. whats sched then? thats stdlib"),
+        Message.user("we dropped apscheduler. whats sched then? sched is stdlib"),
         Message.assistant("Yes, it is in the standard library and works without threads."),
     )
     made = [_notes(_request(*talk, ratio=number / 20)) for number in range(1, 21)]
     without = [notes for notes in made if not any("sched then" in note.text for note in notes)]
 
-    assert ["we dropped apscheduler", "thats stdlib"] in [
+    assert ["we dropped apscheduler", "sched is stdlib"] in [
         [n.text for n in notes] for notes in without
     ]
-    assert not any("; thats stdlib" in note.text for notes in without for note in notes)
+    assert not any("; sched is stdlib" in note.text for notes in without for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -1067,8 +1067,8 @@ def test_a_question_keeps_its_mark_inside_and_at_the_end_of_a_line() -> None:
 
 def test_a_word_or_two_that_qualify_a_sentence_stay_with_it() -> None:
     assert (
-        "handles nested lists; mostly"
-        in _whole(Message.user("The parser handles nested lists. Mostly. Thanks!")).lower()
+        "handles nested lists; only on linux"
+        in _whole(Message.user("The parser handles nested lists. Only on Linux. Thanks!")).lower()
     )
 
 

@@ -300,7 +300,7 @@ async def test_a_statement_behind_a_lead_in_is_a_fact(text: str) -> None:
         "traitement: Kardégic 75 depuis l'infarctus",
         "allergia: crostacei, grave",
         "alergia: camarão, grave",
-        "alergia: orzechy, ta groźna",
+        "alergia: orzechy ziemne, silna",
         "аллергия: арахис, тяжёлая",
         "过敏：花生，很严重",
     ],
@@ -346,7 +346,7 @@ async def test_a_wish_behind_a_lead_in_is_a_wish(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "pasillo, escalera y el baño pequeño.",
+        "pasillo, escalera y dos baños pequeños.",
         "salon, kuchnia i dwa balkony",
     ],
 )

@@ -402,7 +402,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ("My van's plate is HH-AB 123.", "My uncle's van's plate is HH-CD 456.", False),
         (
             "La livraison est prévue le 12 mai.",
-            "La livraison n'est plus le 12 mai, elle est repoussée au 19.",
+            "La livraison a été annulée.",
             True,
         ),
         (
@@ -412,7 +412,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ),
         (
             "Biorę szarą kanapę.",
-            "Szara kanapa odpada, nie ma jej w sklepie, biorę granatową.",
+            "Jednak nie biorę szarej kanapy, tylko granatową.",
             True,
         ),
         ("Omas Arzttermin ist am 5.5.", "Oma hat den Arzttermin verschoben, auf den 12.5.", True),

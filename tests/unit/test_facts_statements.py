@@ -119,7 +119,6 @@ async def test_a_question_of_two_words_is_quoted_with_the_sentence_before() -> N
 @pytest.mark.parametrize(
     ("proposal", "answer"),
     [
-        ("The bakery closes at 2 pm, so noon would be the latest.", "noon then please"),
         ("Das Standesamt hat am 3. zu, der 10. August ist noch frei.", "dann am 10."),
         ("Je peux vous offrir soit 50 Go de plus, soit une clé 4G.", "va pour les 50 Go"),
         ("土曜は満席で、金曜の19時なら空いています。", "じゃあ金曜の19時で"),
@@ -212,7 +211,7 @@ async def test_other_words_after_a_reply_leave_the_statement_before_it(
         ("My collar size is 42.", "My brother's collar size is 39."),
         ("My office extension is 2210.", "My studio extension is 2275."),
         ("My locker at the Lido is 17.", "My locker at the Palace is 31."),
-        ("I settled bill 4402, it was 35 EUR.", "I settled bill 4403, it was 80 EUR."),
+        ("My bike lock 4402 cost 35 EUR.", "My bike lock 4403 cost 80 EUR."),
         ("Mein Garten hat 120 Quadratmeter.", "Der Garten meiner Tante hat 300 Quadratmeter."),
     ],
 )
@@ -254,7 +253,7 @@ async def test_words_about_another_thing_than_the_statement_before_end_nothing()
     said = await facts(
         "I need a cake for my son Leo, he turns 7 on the 14th of June.",
         "> Noted, for the 14th. The bakery closes at 2 pm, so noon would be the latest.",
-        "noon then please",
+        "noon on Saturday then",
     )
 
     assert len(said) == 2

@@ -20,7 +20,7 @@ STATEMENTS = {
     "Don't mention the roof again.": "Don't mention roof",
     "I work at Globex as a data engineer.": "work Globex data engineer",
     "Let's go with Redis Streams for the outbox.": "Redis Streams outbox",
-    "Never commit directly to the main branch.": "Never commit main branch",
+    "Never push to the main branch without asking.": "Never push main branch",
     "My daughter Ines starts school in September.": "daughter Ines school September",
 }
 """What the user says besides the questions, with the words by which a note still says it."""

@@ -43,14 +43,14 @@ class Language:
             return self._tag_anywhere(text, self.anywhere)
         known, pairs = self._known, self.words
         tagged = []
-        previous = ""
+        before = previous = ""
         for word in words:
             classes = known.get(word)
             if classes is None:
                 classes = known[word] = self._classes(word)
-            more = pairs.get(f"{previous} {word}")
+            more = pairs.get(f"{before}-{word}" if previous == "-" else f"{previous} {word}")
             tagged.append((word, classes + more if more else classes))
-            previous = word
+            before, previous = previous, word
         return tagged
 
     def _classes(self, word: str) -> Classes:

@@ -11,14 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import accumulate
 from operator import attrgetter
 
 LANE = 32
-FORMAT = 3
+FORMAT = 4
 FILE = "weights.bin"
 _LENGTH = struct.Struct("<I")
 _LANE_BYTES = LANE // 8
 _LIFT = 128
+_MAX_DISTANCE = 255
 _LIFTED = bytes((byte + _LIFT) % 256 for byte in range(256))
 """By the byte of a signed number, that number plus `_LIFT`."""
 
@@ -102,15 +104,26 @@ _HEADER = ("heads", "scales", "biases", "cutoffs", "strict")
 
 
 def dump(weights: Weights) -> bytes:
-    """Weights as the bytes of a file."""
-    header = {"format": FORMAT, **{name: getattr(weights, name) for name in _HEADER}}
-    head = json.dumps(header, sort_keys=True).encode()
+    """Weights as the bytes of a file: a header, then the numbers of each head that are not 0.
+
+    A number is stored with its distance to the one before, of at most a byte: further ones are
+    reached by a 0 in between.
+    """
+    distances, numbers = bytearray(), bytearray()
     width = len(weights.heads)
-    columns = b"".join(weights.rows[at::width] for at in range(width))
-    plain = _LENGTH.pack(len(head)) + head + columns
-    # Where most numbers are not 0, none foretells the next: looking for repetitions only costs space.
-    packings = (zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY), zlib.compressobj(9))
-    return min((each.compress(plain) + each.flush() for each in packings), key=len)
+    for column in range(width):
+        last = -1
+        for place, number in enumerate(weights.rows[column::width]):
+            if number or place - last == _MAX_DISTANCE or place + 1 == weights.buckets:
+                distances.append(place - last)
+                numbers.append(number)
+                last = place
+    header = {name: getattr(weights, name) for name in ("buckets", *_HEADER)}
+    head = json.dumps({"format": FORMAT, **header}, sort_keys=True).encode()
+    # No number foretells the next: looking for repetitions would only cost space.
+    packing = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
+    plain = _LENGTH.pack(len(head)) + head + distances + numbers
+    return packing.compress(plain) + packing.flush()
 
 
 def parse(data: bytes) -> Weights:
@@ -122,8 +135,11 @@ def parse(data: bytes) -> Weights:
     if (found := header.pop("format")) != FORMAT:
         raise ValueError(f"weights have format {found!r}, not {FORMAT}: fit them again")
     lists = {name: tuple(header[name]) for name in ("heads", "scales", "biases")}
-    columns, width = plain[start:], len(lists["heads"])
-    rows, buckets = bytearray(len(columns)), len(columns) // width
+    width, buckets = len(lists["heads"]), header.pop("buckets")
+    columns, middle = bytearray(width * buckets), (start + len(plain)) // 2
+    for place, number in zip(accumulate(plain[start:middle]), plain[middle:], strict=True):
+        columns[place - 1] = number
+    rows = bytearray(len(columns))
     for at in range(width):
         rows[at::width] = columns[at * buckets : (at + 1) * buckets]
     return Weights(rows=bytes(rows), **{**header, **lists})
