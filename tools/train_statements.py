@@ -312,8 +312,8 @@ class Data(train_notes.Table):
             self.inputs[alone], self.truth[alone, 0], self.weights[alone, 0]
         )
         scores: list[float] = (self.inputs @ coefficients).tolist()
-        mixed: list[int] = np.flatnonzero(~alone & self.truth[:, 0]).tolist()
-        rows = sorted(mixed, key=scores.__getitem__)
+        of_several: list[int] = np.flatnonzero(~alone & self.truth[:, 0]).tolist()
+        rows = sorted(of_several, key=scores.__getitem__)
         surest = {messages[row]: row for row in rows}
         return [row for row in rows if surest[messages[row]] != row]
 

@@ -58,6 +58,16 @@ def test_weights_survive_being_written_and_read() -> None:
     assert (read.cutoffs, read.strict) == (weights.cutoffs, weights.strict)
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [bytes(1000), bytes(999) + b"\x05", b"\xff" + bytes(511), bytes(254) + b"\x01" + bytes(255)],
+)
+def test_weights_that_are_mostly_0_survive_being_written_and_read(rows: bytes) -> None:
+    weights = Weights(heads=("a",), rows=rows, scales=(1.0,), biases=(0.0,))
+
+    assert parse_weights(dump(weights)).rows == rows
+
+
 def test_weights_take_at_most_a_megabyte_and_a_half() -> None:
     folder = Path(sys.modules[Scorer.__module__].__file__ or "").parent
 

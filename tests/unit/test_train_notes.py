@@ -1,6 +1,7 @@
 """The script that fits the learned scores, beside the code that ships."""
 
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
@@ -80,6 +81,40 @@ def test_the_weights_have_the_heads_that_the_script_fits(train_notes: ModuleType
     assert weights.heads == tuple(train_notes.HEADS)
     assert weights.cutoffs.keys() == set(weights.heads)
     assert weights.strict.keys() <= set(weights.heads)
+
+
+def test_a_feature_of_one_side_or_a_rare_one_gets_a_larger_factor(train_notes: ModuleType) -> None:
+    one_side, both_sides, rare = [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]
+    inputs = train_notes.sparse.csr_matrix(np.array([one_side, both_sides, rare]).T)
+    truth, weights = np.array([True, True, False, False]), np.ones(4)
+
+    factors = train_notes.factors_of(inputs, truth, weights, train_notes.Contrast(0.5, 0.0))
+    by_count = train_notes.factors_of(inputs, truth, weights, train_notes.Contrast(0.0, 0.5))
+    without = train_notes.factors_of(inputs, truth, weights, train_notes.NO_CONTRAST)
+
+    assert factors[0] > factors[1]
+    assert by_count[2] > by_count[0] == by_count[1]
+    assert without.tolist() == [1, 1, 1]
+
+
+def test_one_sentence_makes_a_message_a_statement_and_none_makes_it_another(
+    train_notes: ModuleType,
+) -> None:
+    train_statements = import_module("tools.train_statements")
+    arabic = takewhile(lambda one: one.language == "ar", train_statements.short())
+    found = [one for number, one in enumerate(arabic) if one.message or number % 10 == 0]
+
+    meant = train_statements.Data(found).weights[:, 0] > 0
+
+    sentences: dict[tuple[str, bool], list[bool]] = {}
+    for one, counts in zip(found, meant, strict=True):
+        sentences.setdefault((one.message, one.is_stated), []).append(bool(counts))
+    several = {key: counts for key, counts in sentences.items() if key[0]}
+    assert len(several) > 100
+    assert all(
+        sum(counts) == (1 if is_stated else len(counts))
+        for (_, is_stated), counts in several.items()
+    )
 
 
 def test_no_sentence_that_is_set_aside_is_fitted(train_notes: ModuleType, fitted: Corpus) -> None:
