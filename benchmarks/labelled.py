@@ -36,7 +36,11 @@ from remanence.protocols import ObserveRequest
 from remanence.tokens import counter_for
 from remanence.types import ConversationRef
 
-KINDS = {"short, dense conversations": "plans", "conversations typed in haste": notes_corpus.HASTY}
+KINDS = {
+    "short, dense conversations": ("plans",),
+    "conversations typed in haste": (notes_corpus.HASTY,),
+    "talks, half of them written in sight of the scores": notes_corpus.TALKS,
+}
 """Registers that are measured apart."""
 MIN_SENTENCES = 15
 KEPT_SHARE = 0.6
@@ -61,9 +65,9 @@ def measure() -> list[Row]:
     """Shares for the conversations of both times, and what the labels themselves would keep."""
     by_fold, known = cross_validated()
     rows = []
-    others = {unit[0].register for unit in known} - set(KINDS.values())
-    for name, registers in {"conversations": others, **{n: {r} for n, r in KINDS.items()}}.items():
-        units = [unit for unit in known if unit[0].register in registers]
+    kind_of = {register: kind for kind, registers in KINDS.items() for register in registers}
+    for name in ("conversations", *KINDS):
+        units = [unit for unit in known if kind_of.get(unit[0].register, "conversations") == name]
         kept = _figures(units, by_fold)
         with _chosen_by_labels(units):
             best = _figures(units, by_fold)

@@ -217,7 +217,7 @@ async def test_what_a_new_conversation_must_know_is_shown_before_decisions_and_s
 
 
 async def test_an_allergy_of_last_month_is_shown_before_small_talk_of_today() -> None:
-    said = {"I'm allergic to wasps.": NOON - timedelta(days=30)}
+    said = {"I'm allergic to penicillin.": NOON - timedelta(days=30)}
     said |= {f"OK, then we take the {number} cm board.": NOON for number in range(40, 60)}
     async with Memory.open(IN_MEMORY, policy=FULL.replace(facts_tokens=150)) as memory:
         first = memory.conversation("first", user="ana")
@@ -226,7 +226,7 @@ async def test_an_allergy_of_last_month_is_shown_before_small_talk_of_today() ->
         context = await memory.conversation("second", user="ana").context()
 
     (shown,) = texts(context, "facts")
-    assert "I'm allergic to wasps." in shown
+    assert "I'm allergic to penicillin." in shown
 
 
 async def test_facts_of_one_moment_are_shown_with_the_last_said_first() -> None:

@@ -51,6 +51,8 @@ ZONE_MESSAGES, ZONE_STEP = 200, 20
 LOST_LITERALS = 200
 LIVE_PROMPTS = 256
 SLICE_CHARACTERS = 1_000
+OVERLAP = 40
+"""Characters before a slice of a text of which the whole words are read again."""
 MIN_LIMIT_TOKENS = 32
 """The smallest size limit of notes, which may exceed a short source by their date and speaker."""
 
@@ -345,9 +347,11 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
     report = LossReport(note_text)
     pacer = Pacer()
     for text in texts:
+        before = ""
         for part in parts(both_ends(text, MAX_SCANNED), SLICE_CHARACTERS):
             await pacer.pause()
-            report.add(part)
+            report.add(before + part)  # a name that a part begins with need not open a sentence
+            before = part[-OVERLAP:].partition(" ")[2]
     await pacer.pause()
     return tuple(literal.text for literal in report.missing()[:LOST_LITERALS])
 
