@@ -46,11 +46,9 @@ APART = (
 )
 """Registers for the scores of statements alone (`train_statements.py`): what makes their lines no
 statements stands in other lines, which these scores do not read."""
-PLAIN_REGISTERS = (
-    *(notes_corpus.EVERYDAY, notes_corpus.PLAIN, notes_corpus.TYPICAL, notes_corpus.COMMON),
-)
-PLAIN_MESSAGES = {"quoted": 1.0, "inst": 0.3, "pref": 0.3, "personal": 0.3}
-"""Weight of the messages of these registers by head. In conversations people seldom write "I am allergic
+PLAIN = (notes_corpus.EVERYDAY, notes_corpus.PLAIN, notes_corpus.TYPICAL, notes_corpus.COMMON)
+PLAIN_WEIGHTS = {"quoted": 1.0, "inst": 0.3, "pref": 0.3, "personal": 0.3}
+"""Weight of the messages of these registers by head, 0 if it is not named. In conversations people seldom write "I am allergic
 to nuts.", but have it translated, and seldom give a rule in its plainest words."""
 NOT_HASTY = ("personal", "inst", "pref")
 """Heads for which talks typed in haste do not count: their fragments would teach that a few words
@@ -172,8 +170,7 @@ def weights_of(units: Corpus) -> Floats:
         weights[later, list(HEADS).index(head)] *= LATER
     for head in NOT_HASTY:
         weights[registers == notes_corpus.HASTY, list(HEADS).index(head)] = 0
-    plain = [PLAIN_MESSAGES.get(head, 0.0) for head in HEADS]
-    weights[np.isin(registers, PLAIN_REGISTERS)] = plain
+    weights[np.isin(registers, PLAIN)] = [PLAIN_WEIGHTS.get(head, 0.0) for head in HEADS]
     dependent = list(HEADS).index("dependent")
     begins = [not number for unit in units for number in range(len(unit))]
     weights[begins, dependent] *= BEGINNING

@@ -201,7 +201,7 @@ def short() -> Iterator[Example]:
 
 
 def put_beside_laughter(others: Iterable[Example]) -> Iterator[Example]:
-    """Yield some of those that are a message with laughter behind them, or before every third, as true as without.
+    """Yield some messages of one sentence with laughter behind them, or before every third, as true as without.
 
     In the corpus people laugh about what they do not mean, so that "haha" took what they state back.
     """

@@ -133,8 +133,7 @@ def test_no_line_of_an_unseen_table_of_statements_is_fitted(
         sentence.text
         for unit in fitted
         for sentence in unit
-        if sentence.speaker == "u"
-        and sentence.register in (*train_notes.APART, *train_notes.PLAIN_REGISTERS)
+        if sentence.speaker == "u" and sentence.register in (*train_notes.APART, *train_notes.PLAIN)
     }
     fitted_lines |= {one.line.text for one in train_statements.told()}
     fitted_lines |= {one.line.text for one in train_statements.short()}

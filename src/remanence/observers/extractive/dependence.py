@@ -23,7 +23,8 @@ _MAX_PROPOSAL = 160
 """Characters of a statement that is quoted, as a proposal that somebody takes up."""
 _QUOTES = ' "“”'
 _PERSONAL = 2.0
-"""How far above its cutoff the score of a fact about the user surely tells of its speaker."""
+"""How far above its cutoff the score of a fact about the user surely tells of its speaker; by
+cross-validation, bounds from -0.5 to 3 join alike."""
 _SPEAKER = frozenset({"i", "my", "we", "our"})
 
 

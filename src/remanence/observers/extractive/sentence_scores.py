@@ -13,8 +13,8 @@ worth noting (`benchmarks.labelled`).
 _CHANGES = ("corr", "rep", "end")
 _MAX_STANDING, _PROSE_SHARE = 300, 0.8
 _IMPERSONAL = -0.5
-"""How far above its cutoff the score of a fact about the user is below this in sentences like
-"64.50 a month."; with this bound joins are right most often, by cross-validation."""
+"""How far above its cutoff the score of a fact about the user is below this in a sentence that tells
+nothing about them."""
 _DEPENDENT = 0.5
 """Score from which a sentence is taken for dependent. Notes keep as many dependent sentences that stand
 alone with bounds from 0 to 2 (15 %), and with 0 lose some of what must never be lost."""
