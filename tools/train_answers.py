@@ -1,7 +1,8 @@
 """Fit the weights of `remanence.observers.learned.answers` to what users say after an agent.
 
 They are fitted to the exchanges of `data/exchanges`, and to the first sentences of users in the
-conversations of `data/notes` whose dependence is marked.
+conversations of `data/notes` whose dependence is marked, without the talks: their hands marked full
+sentences whose subject is lost as well.
 
 `python -m tools.train_answers` prints by cross-validation, and for the exchanges that are set aside,
 how many sentences that need the question are found, and how many others are taken for such; `--write`
@@ -73,6 +74,8 @@ def unseen() -> Iterator[Answer]:
 def marked() -> Iterator[Answer]:
     """Yield the first sentences after an agent's whose dependence is marked."""
     for unit in train_notes.conversations(held=False):
+        if unit[0].register in notes_corpus.TALKS:
+            continue
         for line, sentence in zip(notes_corpus.lines_of(unit), unit, strict=True):
             replies = line.reply_to is not None and line.reply_to.role == "assistant"
             is_first = line.role == "user" and line.opening is None
