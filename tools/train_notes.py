@@ -9,7 +9,7 @@ and `--final` prints their figures on what is set aside, which chooses nothing. 
 import argparse
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
 from math import sqrt
@@ -223,6 +223,8 @@ class Table:
     heads: tuple[str, ...] = tuple(HEADS)
     strength = C
     levels = LEVELS
+    levels_of: Mapping[str, int] = {}
+    """By head, where it is not `levels`."""
     contrast = NO_CONTRAST
     is_sparse = False
     """Most coefficients are 0, by an L1 penalty instead of L2."""
@@ -233,9 +235,11 @@ class Table:
     def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
         """A logistic regression per head, fitted to some of the rows, and rounded to integers."""
         columns, scales, biases = [], [], []
-        for truth, weights in zip(self.truth[rows].T, self.weights[rows].T, strict=True):
+        by_head = zip(self.heads, self.truth[rows].T, self.weights[rows].T, strict=True)
+        for head, truth, weights in by_head:
             coefficients, bias = self._fit(self.inputs[rows], truth, weights)
-            scale = float(np.abs(coefficients).max()) / self.levels or 1.0
+            levels = self.levels_of.get(head, self.levels)
+            scale = float(np.abs(coefficients).max()) / levels or 1.0
             columns.append(np.rint(coefficients / scale).astype(np.int8))
             scales.append(scale)
             biases.append(bias)

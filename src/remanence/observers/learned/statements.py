@@ -3,10 +3,10 @@
 It reads no other sentence of the message: `openings` says whose words those behind the first are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
-from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.function_words import WORD, Classes
 from remanence.observers.learned.score import Scorer, Scores, scorer
 
 FILE = "statements.bin"
@@ -17,16 +17,31 @@ _PLACES = 8
 """Tokens at the beginning of a sentence whose classes are features by their place."""
 _WORD_PLACES = 4
 """Tokens there that are features themselves by their place."""
+_MAX_WHOLE = 8
+"""Tokens of a sentence whose frame is a feature as a whole: "I'm a lawyer." and "I'm a nurse." have one."""
+_FINAL = " .!"
+WHOLE = "whole"
+"""How the names of such features begin."""
 
 
 def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
-    """Yield a group of features: the first tokens of a line by place."""
+    """Yield a group of features: the first tokens of a line by place, and the frame of a short one."""
     words = [word.lower() for word in WORD.findall(line.text)]
-    places = enumerate(tag(line.text, words)[:_PLACES])
+    tagged = tag(line.text, words)
+    symbols = [symbol_of(*token) for token in tagged]
     yield (
-        *(f"place {number} {symbol_of(*tagged)}" for number, tagged in places),
+        *(f"place {number} {symbol}" for number, symbol in enumerate(symbols[:_PLACES])),
         *(f"word {number} {word}" for number, word in enumerate(words[:_WORD_PLACES])),
+        *_whole(tagged, symbols),
     )
+
+
+def _whole(tagged: Sequence[tuple[str, Classes]], symbols: Sequence[str]) -> Iterator[str]:
+    """Yield the frame of a short sentence, in classes and in its own function words."""
+    if len(tagged) <= _MAX_WHOLE:
+        pairs = zip(tagged, symbols, strict=True)
+        own = [word if classes else symbol for (word, classes), symbol in pairs]
+        yield from (f"{WHOLE} {' '.join(frame).rstrip(_FINAL)}" for frame in (symbols, own))
 
 
 def statement_scorer() -> Scorer:
