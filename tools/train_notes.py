@@ -232,12 +232,17 @@ class Table:
     truth: Flags
     weights: Floats
 
+    @property
+    def to_fit(self) -> Matrix:
+        """The features of `inputs` that a fit knows."""
+        return self.inputs
+
     def fit(self, rows: Flags | slice = slice(None)) -> stored.Weights:
         """A logistic regression per head, fitted to some of the rows, and rounded to integers."""
         columns, scales, biases = [], [], []
         by_head = zip(self.heads, self.truth[rows].T, self.weights[rows].T, strict=True)
         for head, truth, weights in by_head:
-            coefficients, bias = self._fit(self.inputs[rows], truth, weights)
+            coefficients, bias = self._fit(self.to_fit[rows], truth, weights)
             levels = self.levels_of.get(head, self.levels)
             scale = float(np.abs(coefficients).max()) / levels or 1.0
             columns.append(np.rint(coefficients / scale).astype(np.int8))

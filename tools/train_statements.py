@@ -311,7 +311,8 @@ class Data(train_notes.Table):
 
     def __init__(self, found: list[Example]) -> None:
         lines = [one.line for one in found]
-        self.inputs = train_notes.matrix_of(lines, without_rare_frames(lines), BUCKETS)
+        self.inputs = train_notes.matrix_of(lines, surroundings, BUCKETS)
+        self._to_fit = train_notes.matrix_of(lines, without_rare_frames(lines), BUCKETS)
         self.truth = np.array([(bool(one.is_stated), one.is_change, one.is_wish) for one in found])
         self.folds = np.array([one.fold for one in found])
         self.registers = np.array([one.register for one in found])
@@ -323,6 +324,11 @@ class Data(train_notes.Table):
         self.weights = np.stack(columns, axis=1)
         self.weights[self._unmeant([one.message for one in found])] = 0
 
+    @property
+    def to_fit(self) -> train_notes.Matrix:
+        """All features but rare frames of whole sentences, which would only tell single lines."""
+        return self._to_fit
+
     def _unmeant(self, messages: Sequence[str]) -> list[int]:
         """The sentences of statements and wishes that do not make their message one.
 
@@ -330,7 +336,7 @@ class Data(train_notes.Table):
         """
         alone = np.array([not message for message in messages])
         coefficients, _ = self._fit(
-            self.inputs[alone], self.truth[alone, 0], self.weights[alone, 0]
+            self.to_fit[alone], self.truth[alone, 0], self.weights[alone, 0]
         )
         scores: list[float] = (self.inputs @ coefficients).tolist()
         of_several: list[int] = np.flatnonzero(~alone & self.truth[:, 0]).tolist()

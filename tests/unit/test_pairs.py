@@ -12,7 +12,10 @@ from remanence.observers.learned.pairs import pair_features, score_of_end
     ("earlier", "later"),
     [
         ("The choir rehearses on Tuesdays.", "The choir no longer rehearses on Tuesdays."),
-        ("Der Elternabend ist am 21. November.", "Der Elternabend ist jetzt am 28. November."),
+        (
+            "Der Elternabend ist am 21. November.",
+            "Der Elternabend ist nicht mehr am 21. November, sondern am 28.",
+        ),
         ("Tomo 50 mg de losartán.", "Ahora tomo 100 mg de losartán."),
         ("会议在上午九点。", "会议改到上午十点了。"),
     ],
