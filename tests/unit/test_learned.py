@@ -11,6 +11,7 @@ from tools.notes_corpus import lines
 from remanence.observers.learned.features import Line, word_grams
 from remanence.observers.learned.function_words import WORD, language_of, languages, parse
 from remanence.observers.learned.score import Scorer, Scores, scorer
+from remanence.observers.learned.statements import WHOLE, surroundings
 from remanence.observers.learned.weights import (
     Weights,
     dump,
@@ -242,3 +243,27 @@ def test_a_word_with_an_ending_shares_features_with_the_word_in_each_script() ->
 
     for word, inflected in pairs:
         assert word_grams(word) & word_grams(inflected), word
+
+
+def whole_frames(text: str) -> list[str]:
+    (group,) = surroundings(Line(text, "user"))
+    return [name for name in group if name.startswith(WHOLE)]
+
+
+@pytest.mark.parametrize(
+    ("one", "alike", "other"),
+    [
+        ("I'm a lawyer.", "I'm a nurse!", "She's a nurse."),
+        ("Ich bin Gärtner.", "ich bin Zahnärztin", "Er ist Gärtner."),
+        ("Я учитель.", "Я врач", "Он врач."),
+    ],
+)
+def test_short_sentences_with_the_same_function_words_have_one_frame(
+    one: str, alike: str, other: str
+) -> None:
+    assert whole_frames(one) == whole_frames(alike)
+    assert not set(whole_frames(one)) & set(whole_frames(other))
+
+
+def test_a_long_sentence_has_no_frame_as_a_whole() -> None:
+    assert whole_frames("I'm a lawyer and have lived in Leeds since I was a child.") == []

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from tools import notes_corpus
 
+from remanence.observers.learned.features import Line
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import scorer as open_scorer
-from remanence.observers.learned.statements import statement_scorer
+from remanence.observers.learned.statements import WHOLE, statement_scorer
 from remanence.observers.learned.topics import FILE as TOPICS, topics
 from remanence.observers.learned.weights import load
 
@@ -60,6 +61,16 @@ def test_the_script_for_statements_computes_the_scores_that_the_package_gives(
 
     scores = np.array([list(scorer.score(one.line).values()) for one in found])
     assert scores == pytest.approx(expected, abs=0.001)
+
+
+def test_a_frame_that_few_lines_have_is_not_fitted(train_notes: ModuleType) -> None:
+    train_statements = import_module("tools.train_statements")
+    line = Line("Soy panadero.", "user")
+
+    for lines, is_fitted in (([line] * 7, False), ([line] * 8, True)):
+        (group,) = train_statements.without_rare_frames(lines)(line)
+        assert any(name.startswith(WHOLE) for name in group) == is_fitted
+        assert "word 1 panadero" in group
 
 
 def test_the_script_for_openings_computes_the_scores_that_the_package_gives(

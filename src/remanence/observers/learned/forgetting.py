@@ -10,8 +10,8 @@ from remanence.observers.learned.score import Scorer, scorer
 from remanence.observers.learned.statements import (
     STATED,
     after_question,
+    first_tokens,
     statement_scorer,
-    surroundings,
 )
 
 FILE = "forgetting.bin"
@@ -30,7 +30,7 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
 
     A sum of words alone takes "Don't forget" for "forget".
     """
-    yield from surroundings(line)
+    yield first_tokens(line)
     words = [word.lower() for word in WORD.findall(line.text)]
     tagged = tag(line.text, words)
     places = [at for at, (_, classes) in enumerate(tagged) if not _NEGATIONS.isdisjoint(classes)]

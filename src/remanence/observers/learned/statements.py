@@ -4,6 +4,7 @@ It reads no other sentence of the message: `openings` says whose words those beh
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
 from remanence.observers.learned.function_words import WORD, Classes
@@ -22,25 +23,37 @@ _MAX_WHOLE = 8
 _FINAL = " .!"
 WHOLE = "whole"
 """How the names of such features begin."""
+_Token: TypeAlias = tuple[str, Classes]
 
 
 def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
     """Yield a group of features: the first tokens of a line by place, and the frame of a short one."""
+    words, tagged = _tokens(line)
+    yield (*_first(words, tagged), *_whole(tagged))
+
+
+def first_tokens(line: Line) -> tuple[str, ...]:
+    """Return a group of features: the first tokens of a line by place."""
+    return tuple(_first(*_tokens(line)))
+
+
+def _tokens(line: Line) -> tuple[list[str], list[_Token]]:
     words = [word.lower() for word in WORD.findall(line.text)]
-    tagged = tag(line.text, words)
-    symbols = [symbol_of(*token) for token in tagged]
-    yield (
-        *(f"place {number} {symbol}" for number, symbol in enumerate(symbols[:_PLACES])),
-        *(f"word {number} {word}" for number, word in enumerate(words[:_WORD_PLACES])),
-        *_whole(tagged, symbols),
-    )
+    return words, tag(line.text, words)
 
 
-def _whole(tagged: Sequence[tuple[str, Classes]], symbols: Sequence[str]) -> Iterator[str]:
+def _first(words: Sequence[str], tagged: Sequence[_Token]) -> Iterator[str]:
+    for number, token in enumerate(tagged[:_PLACES]):
+        yield f"place {number} {symbol_of(*token)}"
+    for number, word in enumerate(words[:_WORD_PLACES]):
+        yield f"word {number} {word}"
+
+
+def _whole(tagged: Sequence[_Token]) -> Iterator[str]:
     """Yield the frame of a short sentence, in classes and in its own function words."""
     if len(tagged) <= _MAX_WHOLE:
-        pairs = zip(tagged, symbols, strict=True)
-        own = [word if classes else symbol for (word, classes), symbol in pairs]
+        symbols = [symbol_of(*token) for token in tagged]
+        own = [word if classes else symbol_of(word, classes) for word, classes in tagged]
         yield from (f"{WHOLE} {' '.join(frame).rstrip(_FINAL)}" for frame in (symbols, own))
 
 
