@@ -26,7 +26,7 @@ FOLDS = 8
 BUCKETS = 1 << 13
 C = 0.5
 CUTOFF = 0.8
-CUTOFFS = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
+CUTOFFS = (-1.0, -0.5, 0.0, 0.25, 0.5, CUTOFF, 1.0, 1.5)
 WEIGHT_OF_PAIRS = 0.3
 """Weight of a written pair beside one of a life, where changes are as rare as they are."""
 
