@@ -97,7 +97,8 @@ FRENCH = [
     ("ce matin", "2023-05-08 matin"),
 ]
 SPANISH = [
-    ("no funciona desde el viernes", "no funciona desde 2023-05-05"),
+    ("desde el viernes tendré otro horario", "desde el viernes tendré otro horario"),
+    ("desde marzo viviremos aquí", "desde marzo viviremos aquí"),
     ("Mejor el martes 16.", "Mejor el martes 16."),
     ("Ayer fui", "2023-05-07 fui"),
     ("anteayer", "2023-05-06"),
