@@ -22,6 +22,10 @@ SIGNED = (
     "Look at this.\n\nFrom: Berit Dahl\nAbout: spring\n"
     "Dear members, I live in Narvik now and I am allergic to bees. Warmly, Berit"
 )
+PASTED = (
+    "Back to work. Look at this.\n\nFrom: Berit Dahl <berit@post.example>\nTo: Vera\nSubject: spring\n"
+    "Dear Vera, I live in Narvik now. My number is 5550 1234.\nWarmly, Berit\n\nCan I call her?"
+)
 SIGNED_BELOW = (
     "La mairie m'a répondu :\n\nDe : Odile Ferrand\nObjet : jardin\n\n"
     "Bonjour, je suis en congé jusqu'en mai et je travaille ensuite à Brest.\nCordialement, O. Ferrand"
@@ -44,6 +48,8 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
         (FORWARDED, [FORWARDED[FORWARDED.index("Von:") :]]),
         (BELOW_A_LINE, [BELOW_A_LINE[BELOW_A_LINE.index("---") :]]),
         (SIGNED, [SIGNED[SIGNED.index("From:") :]]),
+        (PASTED, [PASTED[PASTED.index("From:") :]]),
+        ("Name: Vera Holm\nMail: Vera <vera@post.example>\nI eat no meat.", []),
         (SIGNED_BELOW, [SIGNED_BELOW[SIGNED_BELOW.index("De :") :]]),
         ("About us:\nTown: Kiel\nDiet: vegan\nKids: Mia, Leo", []),
         ("About us:\nTown: Kiel\nDiet: vegan\n\nI work as a nurse, mostly at night", []),
@@ -85,7 +91,7 @@ SPEECH = (
 
 
 @pytest.mark.parametrize(
-    "text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, SIGNED, SIGNED_BELOW, REPLY, SPEECH]
+    "text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, SIGNED, PASTED, SIGNED_BELOW, REPLY, SPEECH]
 )
 async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
@@ -114,6 +120,21 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.priority != "CRITICAL"
     assert frame in note.text
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Look what Ben sent:\n> I am in Turin from tomorrow on and not back until next week.",
+        'Look what Ben sent: "I am in Turin from tomorrow on and not back until next week."',
+    ],
+)
+async def test_dates_in_the_words_of_somebody_else_stay_as_said(text: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        (note,) = [note for note in await noted(memory, text) if "Turin" in note.text]
+
+    assert "from tomorrow on" in note.text
+    assert "(" not in note.text  # as in "next week (week of 2026-05-18)"
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def _passages_of_text(
         for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
-            own = dates if not is_borrowed(scores) else ()
+            own = () if quoted or is_borrowed(scores) else dates
             inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
             reply_to = None if place else answered
             joints = [joint for joint in whole.joints if clause.start < joint < clause.end]

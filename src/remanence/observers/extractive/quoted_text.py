@@ -34,6 +34,9 @@ _MAIL = re.compile(
 """The line above a forwarded mail, or the fields at its head and the blank line after them."""
 _SENT = re.compile(r"-{5}|<\S+@\S+>|\d:\d\d")
 """What fields have that belong to a mail: an address in angle brackets, or a time of day."""
+_ADDRESS = re.compile(r"<\S+@\S+>")
+_MANY_FIELDS = 3
+"""Fields which head a mail even without a blank line after them, if one has an address."""
 _FIELD = re.compile(rf"{_FIELD_NAME}\s")
 _NAME_WORDS = 3
 """Words of the name that signs a mail."""
@@ -66,8 +69,7 @@ def quoted_spans(text: str) -> Iterator[Span]:
             yield Span(start, end)
     is_signed = _is_signed(text)
     for mail in _MAIL.finditer(text):
-        is_headed = mail["blank"] is not None or mail[0].lstrip().startswith("-")
-        if is_signed or (is_headed and _SENT.search(mail[0])):
+        if is_signed or _heads_a_mail(mail):
             yield Span(mail.start(), len(text))
             return
     for match in _SALUTATION.finditer(text):
@@ -75,6 +77,14 @@ def quoted_spans(text: str) -> Iterator[Span]:
         if is_salutation and text[: match.start()].strip():
             yield Span(match.end(), len(text))
             return
+
+
+def _heads_a_mail(fields: re.Match[str]) -> bool:
+    """Return whether fields surely belong to a mail: its text may follow without a blank line."""
+    head = fields[0]
+    if fields["blank"] is not None or head.lstrip().startswith("-"):
+        return bool(_SENT.search(head))
+    return head.count("\n") >= _MANY_FIELDS and bool(_ADDRESS.search(head))
 
 
 def find_handover(sentences: Iterable[tuple[str, Scores]]) -> int | None:
