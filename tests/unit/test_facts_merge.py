@@ -429,6 +429,13 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
             False,
         ),
         ("In juni gaan we naar Texel.", "Texel gaat niet door.", True),
+        ("The recital has moved to 16 March.", "The gym moved my class to 9 June instead.", False),
+        ("The recital has moved to 16 March.", "The recital moved again, to 23 March.", True),
+        (
+            "La reunión se ha cambiado al 9 de junio.",
+            "El dentista me ha cambiado la cita al 3 de mayo.",
+            False,
+        ),
         ("Szafka 105 jest moja", "Szafka 150 nie ma klucza", False),
     ],
 )

@@ -16,6 +16,7 @@ from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.pairs import may_end, score_of_end
 from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
+from remanence.observers.learned.statements import says_change
 from remanence.types import Fact, FactDraft
 
 _SURELY_SEVERAL = 1.6
@@ -118,8 +119,9 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
 
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
-    gardens, where one denies another thing than the other affirms, where the later one says neither a
-    change nor most of the earlier one again, and where it alone says little. What surely says several things is not ended, as the later one may end one of them.
+    gardens, where one denies another thing than the other affirms, where the later one says neither
+    a change nor most of the earlier one again, and where it alone says little. What surely says
+    several things is not ended, as the later one may end one of them.
     """
     one, other = meaning(earlier), meaning(later)
     if not _have_same_subject(other, one, later.user):
@@ -161,11 +163,18 @@ def _denies_other(one: Meaning, other: Meaning) -> bool:
 
 
 def _share_word(one: Meaning, other: Meaning) -> bool:
-    """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas"."""
+    """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas".
+
+    That something "moved" says nothing of what did.
+    """
+    mine, theirs = (
+        {term for term in said.bag if not (term.isdigit() or says_change(term))}
+        for said in (one, other)
+    )
     return (
-        any(not term.isdigit() for term in one.bag & other.bag)
-        or any(term.startswith(other.stems) for term in one.bag)
-        or any(term.startswith(one.stems) for term in other.bag)
+        not mine.isdisjoint(theirs)
+        or any(term.startswith(other.stems) for term in mine)
+        or any(term.startswith(one.stems) for term in theirs)
     )
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from math import sqrt
 
-from remanence.observers.learned.features import Line, tag, word_grams
+from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.function_words import WORD
-from remanence.observers.learned.score import Scorer, scorer
+from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import (
     STATED,
     after_question,
@@ -58,13 +57,5 @@ def asks_to_forget(word: str) -> bool:
 
     "Phone" does not: requests often name one, but so do statements.
     """
-    asks = _share(scorer(FILE, with_negations), FORGETS, word)
-    return asks >= max(_ASKING, _TIMES * _share(statement_scorer(), STATED, word))
-
-
-def _share(scorer: Scorer, head: str, word: str) -> float:
-    """Return what a word adds to a score if it is the only one."""
-    weights, grams = scorer.weights, word_grams(word)
-    at = weights.heads.index(head)
-    total = sum(weights.row(gram)[at] for gram in grams)
-    return weights.scales[at] * total / sqrt(len(grams) or 1)
+    asks = scorer(FILE, with_negations).share_of(word, FORGETS)
+    return asks >= max(_ASKING, _TIMES * statement_scorer().share_of(word, STATED))

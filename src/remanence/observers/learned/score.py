@@ -82,6 +82,13 @@ class Scorer:
         scores = self.score(line)
         return {head: self.over(scores, head) for head in scores}
 
+    def share_of(self, word: str, head: str) -> float:
+        """Return what the n-grams of a word in lower case add to a score if it is the only one."""
+        weights, grams = self.weights, word_grams(word)
+        at = weights.heads.index(head)
+        total = sum(weights.row(gram)[at] for gram in grams)
+        return weights.scales[at] * total / sqrt(len(grams) or 1)
+
     def explain(self, line: Line, *, head: str, limit: int) -> Explanation:
         """Scores of a line with the *limit* strongest features of *head*.
 

@@ -4,6 +4,7 @@ It reads no other sentence of the message: `openings` says whose words those beh
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
@@ -21,6 +22,8 @@ _WORD_PLACES = 4
 _MAX_WHOLE = 8
 """Tokens of a sentence whose frame is a feature as a whole: "I'm a lawyer." and "I'm a nurse." have one."""
 _FINAL = " .!"
+_SAYING_CHANGE = 2.0
+"""Share of a word in the score of changes from which it says one; most words have less than 1."""
 WHOLE = "whole"
 """How the names of such features begin."""
 _Token: TypeAlias = tuple[str, Classes]
@@ -68,6 +71,12 @@ def statement_scores(line: Line) -> Scores:
     It does not matter what the line follows, unless that is a question.
     """
     return statement_scorer().above(after_question(line))
+
+
+@lru_cache(maxsize=4_096)
+def says_change(word: str) -> bool:
+    """Return whether a word in lower case says a change, as "moved" and "cancelled" do."""
+    return statement_scorer().share_of(word, CHANGES) >= _SAYING_CHANGE
 
 
 def after_question(line: Line) -> Line:
