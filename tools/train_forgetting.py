@@ -36,9 +36,10 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 UNSEEN = {
     "of everything, not fitted": BENCHMARKS / "unseen_total.tsv",
     "of one thing, not fitted": BENCHMARKS / "unseen_forgetting.tsv",
+    "of what is not to be kept, not fitted": BENCHMARKS / "unseen_withheld.tsv",
 }
-"""Requests to forget (`keep`) and others like them (`drop`); the first are about everything or a whole
-area, the second a fifth of what the last hands of the register wrote."""
+"""Requests to forget (`keep`) and others like them (`drop`): about everything or a whole area, about one
+thing, and about what is just told or an earlier wish; a fifth of what hands of the register wrote."""
 PLACE = "…"
 """Where a statement stands in a frame."""
 MAX_FRAMED = 60
@@ -76,7 +77,7 @@ def said(units: Corpus) -> Iterator[Example]:
             if line.role == "user":
                 asks = "forget" in sentence.labels
                 yield Example(
-                    line=line,
+                    line=after_question(line),
                     asks=asks,
                     kind=_kind(sentence),
                     language=sentence.language,
