@@ -68,9 +68,20 @@ def statement_scorer() -> Scorer:
 def statement_scores(line: Line) -> Scores:
     """Return by how much each score of a line is above its cutoff.
 
-    It does not matter what the line follows, unless that is a question.
+    It does not matter what the line follows, unless that is a question without which it states less.
     """
-    return statement_scorer().above(after_question(line))
+    return statement_scorer().above(as_stated(line))
+
+
+def as_stated(line: Line) -> Line:
+    """Return a line with the question that it follows or without, whichever states more.
+
+    "I moved to Porto." is stated also after "Anything else?", and "Two." only after a question.
+    """
+    alone, after = line._replace(reply_to=None), after_question(line)
+    if after.reply_to is None:
+        return alone
+    return max(alone, after, key=lambda one: statement_scorer().score(one)[STATED])
 
 
 @lru_cache(maxsize=4_096)
