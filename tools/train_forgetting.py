@@ -27,7 +27,7 @@ from tools.train_statements import continued, cutoff, is_statement, print_shares
 from remanence.observers.learned.features import QUESTION, Line
 from remanence.observers.learned.forgetting import FILE, FORGETS, with_negations
 from remanence.observers.learned.score import Scorer
-from remanence.observers.learned.statements import after_question
+from remanence.observers.learned.statements import alone
 from remanence.observers.learned.weights import Weights
 
 TARGET = train_notes.TARGET.with_name(FILE)
@@ -77,7 +77,7 @@ def said(units: Corpus) -> Iterator[Example]:
             if line.role == "user":
                 asks = "forget" in sentence.labels
                 yield Example(
-                    line=after_question(line),
+                    line=alone(line),
                     asks=asks,
                     kind=_kind(sentence),
                     language=sentence.language,
@@ -194,7 +194,7 @@ def print_set_aside(weights: Weights, at: float) -> None:
         ("set aside", held),
         *((name, list(_read(table))) for name, table in UNSEEN.items()),
     ):
-        scored = [(scorer.score(after_question(line))[FORGETS] >= at, asks) for line, asks in lines]
+        scored = [(scorer.score(alone(line))[FORGETS] >= at, asks) for line, asks in lines]
         found, others = (
             [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
         )

@@ -11,7 +11,7 @@ from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
-from remanence.observers.learned.statements import as_stated, statement_scorer
+from remanence.observers.learned.statements import alone, statement_scorer
 from remanence.observers.spoken import spoken_lines
 
 WRONG_USE = 2
@@ -57,7 +57,7 @@ def run(
         return 0
     chosen, lines = scorers[score], list(spoken_lines(messages))
     if chosen is not scorer():
-        lines = [as_stated(line) for line in lines if line.role == "user"]
+        lines = [alone(line) for line in lines if line.role == "user"]
     if chosen is scorer(OPENINGS):
         lines = [line_of(line.text) for line in lines if line.opening is None]
     explanations = [

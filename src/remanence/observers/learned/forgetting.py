@@ -8,7 +8,7 @@ from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import (
     STATED,
-    after_question,
+    alone,
     first_tokens,
     statement_scorer,
 )
@@ -43,7 +43,7 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
 
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
-    return scorer(FILE, with_negations).above(after_question(line))[FORGETS]
+    return scorer(FILE, with_negations).above(alone(line))[FORGETS]
 
 
 def may_request(line: Line) -> bool:

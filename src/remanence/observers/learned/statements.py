@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from remanence.observers.learned.features import QUESTION, Line, symbol_of, tag
+from remanence.observers.learned.features import Line, symbol_of, tag
 from remanence.observers.learned.function_words import WORD, Classes
 from remanence.observers.learned.score import Scorer, Scores, scorer
 
@@ -68,29 +68,17 @@ def statement_scorer() -> Scorer:
 def statement_scores(line: Line) -> Scores:
     """Return by how much each score of a line is above its cutoff.
 
-    It does not matter what the line follows, unless that is a question without which it states less.
+    It does not matter what the line follows: what is stated alone is stated after a question too.
     """
-    return statement_scorer().above(as_stated(line))
+    return statement_scorer().above(alone(line))
 
 
-def as_stated(line: Line) -> Line:
-    """Return a line with the question that it follows or without, whichever states more.
-
-    "I moved to Porto." is stated also after "Anything else?", and "Two." only after a question.
-    """
-    alone, after = line._replace(reply_to=None), after_question(line)
-    if after.reply_to is None:
-        return alone
-    return max(alone, after, key=lambda one: statement_scorer().score(one)[STATED])
+def alone(line: Line) -> Line:
+    """Return a line without the one before its message."""
+    return line._replace(reply_to=None)
 
 
 @lru_cache(maxsize=4_096)
 def says_change(word: str) -> bool:
     """Return whether a word in lower case says a change, as "moved" and "cancelled" do."""
     return statement_scorer().share_of(word, CHANGES) >= _SAYING_CHANGE
-
-
-def after_question(line: Line) -> Line:
-    """Return a line without the one before its message, unless that asks something."""
-    answers = line.reply_to is not None and QUESTION.search(line.reply_to.text)
-    return line if answers else line._replace(reply_to=None)
