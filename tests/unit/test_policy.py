@@ -493,6 +493,21 @@ def test_any_window_alone_makes_a_preset_whose_budgets_fit_into_it(
     assert window < room or policy == whole.replace(max_context_tokens=window)
 
 
+@pytest.mark.parametrize("make", [Policy.default, Policy.lango, Policy.zora, Policy.brain])
+@given(window=st.integers(1_000, 80_000), more=st.integers(0, 40_000))
+def test_no_budget_is_larger_in_a_smaller_window(
+    make: Callable[..., Policy], window: int, more: int
+) -> None:
+    small, large = make(max_context_tokens=window), make(max_context_tokens=window + more)
+
+    assert small.observe_tokens <= large.observe_tokens
+    assert (small.observe_max_tokens or 0) <= (large.observe_max_tokens or 0)
+    assert small.tail_tokens <= large.tail_tokens
+    assert small.tail_keep_tokens <= large.tail_keep_tokens
+    pairs = zip(small.reflect_tokens, large.reflect_tokens, strict=True)
+    assert all(fewer <= more for fewer, more in pairs)
+
+
 def test_budgets_that_are_named_beside_a_small_window_stay() -> None:
     policy = Policy.default(max_context_tokens=8_000, tail_tokens=3_000)
 

@@ -115,8 +115,8 @@ class Policy:
         recall_timeout_seconds: how long a query waits for its vector before it matches only words.
         max_context_tokens: the most tokens of a context; by default nine tenths of the window
             of the model that is called, if its name is known, otherwise of `model`. Where the budgets
-            of a preset do not fit, `observe_tokens`, `tail_tokens` and `reflect_tokens` are lowered
-            with it.
+            of a preset do not fit, `observe_tokens`, `tail_tokens`, `tail_keep_tokens` and
+            `reflect_tokens` are lowered with it.
         block_after: the multiple of `tail_tokens` above which `context` waits for observations;
             None: never.
         sync_timeout_seconds: the longest such wait.
@@ -280,15 +280,21 @@ def _small_window(preset: Preset, window: object) -> Mapping[str, Any]:  # as ab
     if window >= room:
         return {}
     if preset == "default":
-        return {**SMALL_WINDOW, **_scale(SMALL_WINDOW_SHARES, window)}
-    return _scale({name: whole[name] for name in SCALED}, SMALL_WINDOW_SHARE * window / room)
+        return {**SMALL_WINDOW, **_scale(SMALL_WINDOW_SHARES, window, most=whole)}
+    budgets = {name: whole[name] for name in SCALED}
+    return _scale(budgets, SMALL_WINDOW_SHARE * window / room, most=whole)
 
 
-def _scale(budgets: Mapping[str, Any], factor: float) -> Mapping[str, Any]:  # as above
+def _scale(
+    budgets: Mapping[str, Any], factor: float, *, most: Mapping[str, Any]
+) -> Mapping[str, Any]:  # as above
+    """Return the budgets times *factor*, each at most that of the same name in *most*."""
     return {
-        name: tuple(int(part * factor) for part in budget)
+        name: tuple(
+            min(int(part * factor), limit) for part, limit in zip(budget, most[name], strict=True)
+        )
         if isinstance(budget, tuple)
-        else int(budget * factor)
+        else min(int(budget * factor), most[name])
         for name, budget in budgets.items()
     }
 
