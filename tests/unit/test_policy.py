@@ -515,9 +515,27 @@ def test_budgets_that_are_named_beside_a_small_window_stay() -> None:
     assert Policy.default(max_context_tokens=37_000) == Policy(max_context_tokens=37_000)
 
 
-def test_a_context_too_small_for_any_conversation_is_to_be_raised() -> None:
-    with pytest.raises(InvalidPolicy, match=r"max_context_tokens=50 .*raise .* to 37,000$"):
-        Policy.default(max_context_tokens=50)
+@pytest.mark.parametrize("make", [Policy.default, Policy.zora, Policy])
+@pytest.mark.parametrize("window", [50, 999])
+def test_a_context_too_small_for_any_preset_names_the_smallest_that_is_possible(
+    make: Callable[..., Policy], window: int
+) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        make(max_context_tokens=window)
+
+    assert str(caught.value) == (
+        f"max_context_tokens={window} is impossible: the budgets of a preset such as Policy.default "
+        "fit in 1,000 tokens and more: raise it"
+    )
+    assert Policy.default(max_context_tokens=1_000).max_context_tokens == 1_000
+
+
+def test_a_context_of_any_size_takes_budgets_that_are_named_and_fit() -> None:
+    policy = Policy.default(
+        max_context_tokens=800, tail_tokens=300, tail_keep_tokens=100, reflect_tokens=(100, 200)
+    )
+
+    assert policy.max_context_tokens == 800
 
 
 @pytest.mark.parametrize("make", [Policy.default, Policy.zora, Policy().replace])

@@ -116,7 +116,7 @@ class Policy:
         max_context_tokens: the most tokens of a context; by default nine tenths of the window
             of the model that is called, if its name is known, otherwise of `model`. Where the budgets
             of a preset do not fit, `observe_tokens`, `tail_tokens`, `tail_keep_tokens` and
-            `reflect_tokens` are lowered with it.
+            `reflect_tokens` are lowered with it; below 1,000, they must be named.
         block_after: the multiple of `tail_tokens` above which `context` waits for observations;
             None: never.
         sync_timeout_seconds: the longest such wait.
@@ -304,7 +304,7 @@ def _context_share(window_tokens: int) -> int:
 
 
 MIN_CONTEXT_TOKENS = 1_000
-"""The smallest context for which an error suggests smaller tails and notes, and presets have them."""
+"""The smallest context for which presets have budgets, and errors suggest some that fit."""
 REQUEST_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and models read long
 inputs less carefully."""
@@ -341,12 +341,16 @@ def _check_window(policy: Policy) -> None:
     total, room = tail + sum(notes), window - tail
     if total <= window:
         return
+    if window < MIN_CONTEXT_TOKENS:
+        remedy = (
+            f"the budgets of a preset such as Policy.default fit in {MIN_CONTEXT_TOKENS:,} tokens and "
+            "more: raise it"
+        )
+        raise _impossible(policy, "max_context_tokens", remedy)
     what = (
         f"with tail_tokens={tail:,} and reflect_tokens={notes!r}, messages and notes take "
         f"{total:,} of the {window:,} tokens of a context: raise max_context_tokens to {total:,}"
     )
-    if window < MIN_CONTEXT_TOKENS:
-        raise _impossible(policy, "max_context_tokens", what)
     what = f"{what}, take a preset such as Policy.default, whose budgets then fit, or lower"
     if room > sum(notes) // 8:
         fitting = tuple(budget * room // sum(notes) for budget in notes)
