@@ -209,7 +209,7 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
         (
             "REMANENCE_FOO",
             "1",
-            "REMANENCE_FOO (environment) is unknown: remove it; 'remanence config show' lists",
+            "REMANENCE_FOO (environment) is unknown: remove it; 'remanence config show' then ",
         ),
         (
             "REMANENCE_POLICY__FOO",
@@ -218,6 +218,9 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
         ),
         ("REMANENCE_API_KEY", "1", "REMANENCE_API_KEY (environment) is unknown: remove it; "),
         ("REMANENCE_PORT", "8765", "REMANENCE_PORT (environment) is unknown: did you mean "),
+        ("REMANENCE_TAIL", "3", "did you mean REMANENCE_POLICY__TAIL_TOKENS?"),
+        ("REMANENCE_TAIL_KEEP", "3", "did you mean REMANENCE_POLICY__TAIL_KEEP_TOKENS?"),
+        ("REMANENCE_KEEP", "3", "did you mean REMANENCE_POLICY__KEEP_LAST?"),
         ("REMANENCE_TAIL_TOKENS", "1", "did you mean REMANENCE_POLICY__TAIL_TOKENS?"),
         ("REMANENCE_URLL", "x", "REMANENCE_URLL (environment) is unknown: did you mean REMANENCE_"),
         (

@@ -181,9 +181,13 @@ def nearest_hint(
 ) -> str:
     """Return the remedy for an unknown name: the most similar known name, or a list of names.
 
+    A name that is the beginning of others means the shortest of them: `TAIL`, `TAIL_TOKENS`.
     If none is similar, *otherwise* replaces a list that would be long.
     The last parts must be similar, too: what names share, such as `policy.`, makes none similar.
     """
+    longer = [each for each in known if _last_part(each).startswith(f"{_last_part(name)}_")]
+    if longer:
+        return f"did you mean {min(longer, key=len)}?"
     ends = difflib.get_close_matches(
         _last_part(name), map(_last_part, known), n=len(known), cutoff=_SIMILAR_ENDS
     )

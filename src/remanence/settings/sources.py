@@ -27,7 +27,7 @@ from remanence.settings.entry import Entry, flat_entries, whole_number
 from remanence.validation import check_value, field_types, is_of_type
 
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
-_LIST_SETTINGS = "remove it; 'remanence config show' lists the settings"
+_LIST_SETTINGS = "remove it; 'remanence config show' then lists the settings"
 FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
