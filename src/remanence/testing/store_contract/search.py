@@ -46,6 +46,8 @@ class SearchContract(Handles):
             ("FLIGHTS", 1),
             ("lh 454", 1),
             ("Torstraße", 2),
+            ("torstrasse", 2),
+            ("TORSTRASSE", 2),
             ("cafe", 2),
             ("Xq-9917", 2),
             ("지난주", 3),
