@@ -97,7 +97,11 @@ def require_conversation(value: object) -> None:
 
 
 class Conversation:
-    """A handle of one conversation; cheap to create, as it holds no messages."""
+    """A handle of one conversation; cheap to create, as it holds no messages.
+
+    Its asynchronous methods raise `WrongUser` if the conversation belongs to another user, except
+    `record_call`, which does not read it.
+    """
 
     def __init__(
         self,

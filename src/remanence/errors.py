@@ -33,15 +33,13 @@ from datetime import datetime
 
 
 class RemanenceError(Exception):
-    """The root of every error of this package.
-
-    `public` is the text for clients of a service, without addresses, paths or users of the server.
-    """
+    """The root of every error of this package."""
 
     _public: str | None = None
 
     @property
     def public(self) -> str:
+        """The text for clients of a service, without addresses, paths or users of the server."""
         return str(self) if self._public is None else self._public
 
 

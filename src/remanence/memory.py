@@ -546,7 +546,7 @@ class Memory:
         """Copy a consistent snapshot of the database to a new file, without blocking its users.
 
         Raises:
-            InvalidArgument: the memory is not in a SQLite file.
+            InvalidArgument: the database is not SQLite's; one in memory can be copied, too.
             StoreUnavailable: *path* exists or cannot be written.
         """
         self._runtime.check_open()

@@ -109,14 +109,18 @@ class Observer(Protocol):
     attribute `max_source_tokens` gets at most that many tokens per call, including message heads.
     """
 
-    async def observe(self, request: ObserveRequest) -> Draft: ...
+    async def observe(self, request: ObserveRequest) -> Draft:
+        """Return notes on the messages of *request*, or a draft of `nothing` if none is worth one."""
+        ...
 
 
 @runtime_checkable
 class Reflector(Protocol):
     """Condenses segments. Called concurrently for different conversations; errors as for `Observer`."""
 
-    async def reflect(self, request: ReflectRequest) -> Draft: ...
+    async def reflect(self, request: ReflectRequest) -> Draft:
+        """Return notes that replace those of the segments of *request*."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,17 +210,22 @@ class Model(Protocol):
 class Embedder(Protocol):
     """Makes vectors of texts, all of the same length. Called concurrently.
 
-    `name` identifies its vectors; `dimensions` is their length, if known. After an exception, only
-    words are searched, and vectors are made later.
+    After an exception, only words are searched, and vectors are made later.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name under which its vectors are kept."""
+        ...
 
     @property
-    def dimensions(self) -> int | None: ...
+    def dimensions(self) -> int | None:
+        """The length of its vectors; None if it is not known yet."""
+        ...
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text, in the same order."""
+        ...
 
 
 class FactVectors(Protocol):

@@ -6,6 +6,7 @@ import re
 import runpy
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -42,6 +43,23 @@ def test_every_method_and_attribute_of_a_memory_is_documented_and_no_other() -> 
     attributes = re.findall(r"self\.([a-z]\w*) =", inspect.getsource(Memory.__init__))
 
     assert names_in("# Memory") == public_members(Memory) | {*attributes}
+
+
+def test_every_public_method_and_property_has_a_docstring() -> None:
+    public = [getattr(remanence, name) for name in remanence.__all__]
+    kinds = [kind for kind in public if isinstance(kind, type)]
+    members = [
+        (f"{kind.__name__}.{name}", member)
+        for kind in kinds
+        for name, member in vars(kind).items()
+        if not name.startswith("_")
+    ]
+
+    assert [
+        name
+        for name, member in members
+        if isinstance(member, FunctionType | classmethod | property) and not member.__doc__
+    ] == []
 
 
 def test_every_module_that_is_documented_is_there() -> None:

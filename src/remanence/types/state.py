@@ -109,6 +109,7 @@ class MemoryState:
 
     @property
     def tape_version(self) -> TapeVersion:
+        """The version of the tape, which appending does not change."""
         return TapeVersion(self.key, self.erasures)
 
     @property

@@ -157,10 +157,12 @@ class Message:
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        """The tool calls of the message, in order."""
         return tuple(part for part in self.content if isinstance(part, ToolCallPart))
 
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
+        """The tool results of the message, in order."""
         return tuple(part for part in self.content if isinstance(part, ToolResultPart))
 
     @property
