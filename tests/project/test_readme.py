@@ -1,6 +1,7 @@
-"""The examples of README.md and docs/ run: the blocks of a page in order, in one namespace.
+"""The examples of README.md and docs/ run: the blocks of a page in order, each with its own names.
 
-A block after the line `<!-- not run: reason -->` is left alone.
+The blocks of a page with the sentence `CONTINUED` share theirs. A block after the line
+`<!-- not run: reason -->` is left alone.
 """
 
 import ast
@@ -20,6 +21,7 @@ README = ROOT / "README.md"
 BLOCK = re.compile(
     r"(?P<not_run><!-- not run: .+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
+CONTINUED = "Python blocks of this page use names from earlier ones."
 SHELL_BLOCK = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -40,17 +42,21 @@ def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    is_continued = CONTINUED in page.read_text()
     names: dict[str, Any] = {"__name__": "__main__"}  # whatever the examples define
+    opened: list[BlockingMemory] = []  # as long as the process of a web app
 
     with asyncio.Runner() as runner:
         for example in examples(page):
+            if not is_continued:
+                names = {"__name__": "__main__"}
             code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             result = eval(code, names)
             if inspect.iscoroutine(result):
                 runner.run(result)
-    for value in names.values():
-        if isinstance(value, BlockingMemory):  # open as long as the process of a web app
-            value.close()
+            opened += [value for value in names.values() if isinstance(value, BlockingMemory)]
+    for memory in opened:
+        memory.close()
 
 
 @pytest.mark.skipif(not README.exists(), reason="there is no README.md yet")
