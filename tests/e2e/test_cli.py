@@ -1071,6 +1071,24 @@ async def record(url: str, calls: list[Usage]) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("value", ["2026-13", "2026-02-30", "may"])
+def test_a_time_that_usage_cannot_read_is_named_as_it_was_written(cli: Cli, value: str) -> None:
+    run = cli("usage", "--since", value)
+
+    assert run.returncode == 2
+    assert (
+        f"'{value}' is not a time: write a month, a day or a time, such as 2026-03, " in run.stderr
+    )
+
+
+@pytest.mark.parametrize("until", ["2026-11", "2026-12", "2026-12-01T00:00:00+01:00"])
+def test_usage_until_a_time_that_is_not_after_since_is_wrong_use(cli: Cli, until: str) -> None:
+    run = cli("usage", "--since", "2026-12", "--until", until)
+
+    assert run.returncode == 2
+    assert "name a later --until, or leave one out" in run.stderr
+
+
 @pytest.mark.parametrize("other", [("chat-7",), ("--to", "blocks"), ("--json",)])
 def test_an_export_is_of_a_user_or_of_a_conversation(cli: Cli, other: tuple[str, ...]) -> None:
     run = cli("export", *other, "--user", "ana")

@@ -24,7 +24,10 @@ def _time(value: str) -> datetime:
     try:
         return instant(first_day, "the value")
     except InvalidMessage as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(
+            f"{value!r:.80} is not a time: write a month, a day or a time, such as 2026-03, 2026-03-02 "
+            "or 2026-03-02T09:12:17+01:00"
+        ) from error
 
 
 async def run(
@@ -58,6 +61,10 @@ async def run(
 
     Shows calls, tokens, cost and duration.
     """
+    if since is not None and until is not None and until <= since:
+        raise typer.BadParameter(
+            "no call is since --since and before --until: name a later --until, or leave one out"
+        )
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
         if conversation is not None:
