@@ -28,7 +28,7 @@ settings = Settings(url="sqlite:///memory.db", preset="zora", policy={"tail_toke
 policy = Policy.zora(tail_tokens=24_000)
 ```
 
-Impossible values are refused when a policy is created, with the name, the value and the remedy.
+Impossible values are refused when a policy or settings are created, with the name, the value and the remedy.
 """
 
 BUDGET = """

@@ -271,6 +271,29 @@ def test_settings_made_in_code_with_an_unknown_field_are_refused_with_the_neares
     assert str(refused.value).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"tail_tokens": "1"}, "tail_tokens='1' is impossible: use a whole number"),
+        ({"note_ratio": 2.0}, "note_ratio=2.0 is impossible: use a share between 0 and 1"),
+        ({"tail_keep_tokens": 9_000}, "tail_keep_tokens=9000 is impossible: it must be below"),
+    ],
+)
+def test_settings_refuse_impossible_values_of_their_policy_when_they_are_made(
+    changes: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        Settings(policy=changes)
+
+    assert str(refused.value).startswith(expected)
+
+
+def test_an_unknown_keyword_is_a_type_error_wherever_it_is_written() -> None:
+    for make in (Policy, Settings, Policy.default, Policy.zora, Policy().replace):
+        with pytest.raises(TypeError, match="nope"):
+            make(nope=1)  # type: ignore[call-arg]  # what is tested
+
+
 def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     tmp_path.joinpath("remanence.json").write_text("[1]")
 

@@ -139,14 +139,11 @@ class Settings:
         for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
             check_variable(name, getattr(self, name))
         own_prices(self.prices)
+        policy_of(self)
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return the policy of *settings*: a preset with changes.
-
-    Raises:
-        InvalidPolicy: a value is impossible, or contradicts the others.
-    """
+    """Return the policy of *settings*: a preset with changes."""
     return Policy.from_preset(settings.preset, settings.policy)
 
 

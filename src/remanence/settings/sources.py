@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.files import expand_home
 from remanence.policy.policy import Policy
-from remanence.settings import PREFIX, Settings, nearest_hint, policy_of
+from remanence.settings import PREFIX, Settings, nearest_hint
 from remanence.settings.compat import translate
 from remanence.settings.entry import Entry, flat_entries, whole_number
 from remanence.validation import check_value, field_types, is_of_type
@@ -78,9 +78,8 @@ def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> Load
         for key in tuple(values)
         if key.startswith("policy.")
     }
-    settings = Settings(**values, policy=changes)
     try:
-        policy_of(settings)
+        Policy.from_preset(values.get("preset", "default"), changes)
     except InvalidSetting as error:
         # Of contradicting values, name one that a source sets.
         words = (error.name, *re.findall(r"\w+", error.remedy))
@@ -88,6 +87,7 @@ def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> Load
         if key is None:
             raise
         raise _refusal(key, entries[key], error) from error
+    settings = Settings(**values, policy=changes)
     origins = {key: entry.origin for key, entry in entries.items()}
     return LoadedSettings(settings=settings, origins=origins)
 
