@@ -12,6 +12,8 @@ import pytest
 
 import remanence
 from remanence import Conversation, Memory, Policy, Settings
+from remanence.cli.config_commands import attribute_meanings
+from remanence.policy.schedule import HEADING_TOKENS, MIN_HEADED_TOKENS, observation_target
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -86,6 +88,18 @@ def test_the_page_of_settings_names_every_field(documented: type) -> None:
         for field in dataclasses.fields(documented)
         if f"\n| `{field.name}` |" not in text
     ] == []
+
+
+def test_the_meaning_of_note_ratio_has_the_limits_that_short_sources_have() -> None:
+    whole = MIN_HEADED_TOKENS - HEADING_TOKENS
+    meaning = attribute_meanings(Policy)["note_ratio"]
+
+    assert f"always have {MIN_HEADED_TOKENS} tokens" in meaning
+    assert f"those of its source and {HEADING_TOKENS} more" in meaning
+    assert f"a source below {whole + 1} tokens may be noted in full" in meaning
+    policy = Policy(note_ratio=0.2, min_note_tokens=0)
+    targets = [observation_target(policy, tokens) for tokens in (9, whole, 300, 1_000)]
+    assert targets == [9 + HEADING_TOKENS, MIN_HEADED_TOKENS, MIN_HEADED_TOKENS, 200]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
