@@ -13,6 +13,8 @@ import pytest
 import remanence
 from remanence import Conversation, Memory, Policy, Settings
 from remanence.cli.config_commands import attribute_meanings
+from remanence.facts.tags import CORRECTION, HOME, SPEAKER, WISH
+from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.policy.schedule import HEADING_TOKENS, MIN_HEADED_TOKENS, observation_target
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +90,13 @@ def test_the_page_of_settings_names_every_field(documented: type) -> None:
         for field in dataclasses.fields(documented)
         if f"\n| `{field.name}` |" not in text
     ] == []
+
+
+@pytest.mark.parametrize("tag", [HOME, SPEAKER, CORRECTION, WISH, INSTRUCTION, PREFERENCE])
+def test_the_page_on_facts_names_each_tag_of_the_embedded_extractor(tag: str) -> None:
+    text = (DOCS / "howto" / "facts.md").read_text(encoding="utf-8")
+
+    assert f"`{tag}" in text.partition("gives the tags")[2].partition("`made_by`")[0]
 
 
 def test_the_meaning_of_note_ratio_has_the_limits_that_short_sources_have() -> None:

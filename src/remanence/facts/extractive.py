@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from remanence.facts.statements import Statement, is_user, statements
-from remanence.facts.tags import HOME, SPEAKER, STATEMENTS
+from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
 from remanence.observers.learned.score import scorer
@@ -74,7 +74,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     over = {head: scorer().over(said.scores, head) for head in said.scores}
-    corrects = ("correction",) if over["corr"] >= 0 else ()
+    corrects = (CORRECTION,) if over["corr"] >= 0 else ()
     wish = max(_WISHES, key=over.__getitem__)
     asks = over[wish] - max(over["personal"], 0) + fact_scores(said.text)[WISH]
     if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
