@@ -149,6 +149,11 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
     [
         ("openai:m@127.0.0.1:8000/v1", "write openai:m@http://127.0.0.1:8000/v1"),
         ("openai:m@localhost", "write openai:m@http://localhost/v1"),
+        ("openai:m@gateway", "write openai:m@http://gateway/v1"),
+        ("openai:m@my-gateway/api", "write openai:m@http://my-gateway/api"),
+        ("openai:m@user:secret@gateway", "write openai:m@http://gateway/v1"),
+        ("openai:m@v100-box", "write openai:m@http://v100-box/v1"),
+        ("openai:m@llm.gpu1", "write openai:m@http://llm.gpu1/v1"),
         ("openai:m@gpu:8000", "write openai:m@http://gpu:8000/v1"),
         ("ollama:llama3.2@user:secret@[::1]:11434", "write ollama:llama3.2@http://[::1]:11434/v1"),
         ("openai:m@models.example.com/api", "write openai:m@http://models.example.com/api"),
@@ -165,7 +170,18 @@ def test_an_address_without_a_scheme_is_refused_with_the_name_to_write(
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("model", ["model@latest", "model@v1.2", "@cf/meta/llama-3", "m@20240101"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "model@latest",
+        "model@default",
+        "model@v1.2",
+        "m@20240101",
+        "m@preset/my-preset",
+        "@cf/meta/llama-3",
+        "workers-ai/@cf/meta/llama-3",
+    ],
+)
 def test_a_name_with_an_at_sign_is_a_name(model: str) -> None:
     assert parse_spec(f"openai:{model}").model == model
 

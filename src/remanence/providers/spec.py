@@ -33,9 +33,11 @@ _OTHERS = Provider("pydantic_ai", takes_context=False)
 _BETWEEN_NAMES = re.compile(r"\s*,\s*(?=[\w-]+:(?!//))")
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
+_WORD = r"(?<![:/]@)(?!(?:v?\d[\d.-]*|latest|default)\Z|preset/)[\w.-]+"
+"""A word after a model's name, other than a version (Vertex AI) or a preset (OpenRouter)."""
 _BARE_ADDRESS = re.compile(
     r"([^@]+)@(?:.*@)?"
-    r"((?:localhost|[\w.-]+\.[a-z]{2,}|\d+(?:\.\d+){3}|\[[\da-f:]+\]|[\w.-]+(?=:\d))(?::\d+)?)(/.*)?",
+    rf"((?:localhost|[\w.-]+\.[a-z]{{2,}}|\d+(?:\.\d+){{3}}|\[[\da-f:]+\]|[\w.-]+(?=:\d)|{_WORD})(?::\d+)?)(/.*)?",
     re.IGNORECASE,
 )
 """A model's name, and a host and path without a scheme; any user and password between them."""
