@@ -71,6 +71,21 @@ def test_json_goes_to_a_file_beside_a_summary(cli: Cli, transcript: Path, tmp_pa
     assert run.stdout.count("ok     ") == 4
 
 
+@pytest.mark.parametrize("name", ["trip.jsonl", "result.json"])
+def test_a_replay_writes_its_json_over_no_file(
+    cli: Cli, transcript: Path, tmp_path: Path, name: str
+) -> None:
+    tmp_path.joinpath("result.json").write_text("{}")
+    before = tmp_path.joinpath(name).read_bytes()
+
+    run = cli("replay", transcript, "--db", "sqlite:///memory.db", "--json", tmp_path / name)
+
+    assert run.returncode == 2
+    assert f"{name}' already exists: name a new file, or remove it" in run.stderr
+    assert tmp_path.joinpath(name).read_bytes() == before
+    assert not tmp_path.joinpath("memory.db").exists()
+
+
 @pytest.mark.parametrize("preset", ["default", "lango", "zora", "brain"])
 def test_every_preset_keeps_its_promises(cli: Cli, transcript: Path, preset: str) -> None:
     document = parsed(cli("replay", transcript, "--preset", preset, "--json", "-"))

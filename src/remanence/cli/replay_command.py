@@ -25,7 +25,9 @@ async def run(
     db: Database = None,
     json_target: Annotated[
         str | None,
-        typer.Option("--json", metavar="OUT", help="Write the result to this file; - is stdout."),
+        typer.Option(
+            "--json", metavar="OUT", help="Write the result to this new file; - is stdout."
+        ),
     ] = None,
     conversation: Annotated[
         str | None,
@@ -33,8 +35,8 @@ async def run(
     ] = None,
 ) -> int:
     """Replay a transcript on a tape, and check the result."""
-    if json_target is not None and not Path(json_target).parent.is_dir():
-        raise typer.BadParameter(f"--json: the directory of {json_target!r} does not exist")
+    if json_target is not None and json_target != "-":
+        _require_new(Path(json_target))
     settings = load(url=db, preset=preset).settings
     policy = replay_policy(settings, ratio=ratio)
     transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
@@ -64,6 +66,15 @@ async def run(
         for violation in violations:
             output.warn(f"broken promise: {PROMISES[name]}: {violation}")
     return FAILED if any(replayed.violations.values()) else 0
+
+
+def _require_new(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"--json: the directory of {str(target)!r} does not exist")
+    if target.is_file():  # a device, such as /dev/null, loses nothing
+        raise typer.BadParameter(
+            f"--json: {str(target)!r} already exists: name a new file, or remove it"
+        )
 
 
 def _document(replayed: ReplayResult) -> dict[str, object]:
