@@ -1033,6 +1033,15 @@ def test_inspect_lists_the_conversations_of_one_user_of_the_default_tenant(
     assert "holds no conversation of user 'carl'" in nobody.stdout
 
 
+def test_a_list_without_a_further_conversation_says_after_which_one(
+    cli: Cli, database: str
+) -> None:
+    run = cli("inspect", "--db", database, "--after", "zzz")
+
+    assert run.returncode == 0
+    assert "holds no conversation after 'zzz'" in run.stdout
+
+
 def test_inspect_shows_the_notes_of_a_conversation(cli: Cli, database: str) -> None:
     document = parsed(cli("inspect", "trip", "--db", database, "--json"))
     shown = cli("inspect", "trip", "--db", database)
