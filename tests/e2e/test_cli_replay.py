@@ -130,6 +130,19 @@ def test_a_conversation_of_other_messages_is_left_alone(
     assert state["last_seq"] == 1
 
 
+def test_a_conversation_of_a_user_is_left_alone_with_a_remedy_of_the_shell(
+    cli: Cli, transcript: Path
+) -> None:
+    options = ("--db", "sqlite:///memory.db", "--conversation", "c1")
+    assert cli("import", transcript, *options, "--user", "ana").returncode == 0
+
+    run = cli("replay", transcript, *options)
+
+    assert run.returncode == 1
+    assert "conversation 'c1' belongs to a user, and a replay has none" in run.stderr
+    assert "another one with --conversation, or use 'remanence import --user'" in run.stderr
+
+
 def test_a_transcript_with_an_error_at_its_end_writes_nothing(
     cli: Cli, transcript: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from remanence.cli.output import quantity
 from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
 from remanence.clock import SystemClock
 from remanence.context.context import Context
-from remanence.errors import DuplicateMessage
+from remanence.errors import DuplicateMessage, InvalidArgument, WrongUser
 from remanence.memory import Memory
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import OPEN_TURN_FACTOR, observation_due
@@ -110,6 +110,7 @@ async def replay(
 
     Raises:
         DuplicateMessage: the conversation already has other messages.
+        InvalidArgument: the conversation belongs to a user.
     """
     clock = TapeClock()
     in_memory = url == MEMORY_URL
@@ -121,7 +122,13 @@ async def replay(
             f"conversation {conversation!r} holds other messages: name another one with "
             "--conversation"
         )
-        first = await chat.messages(limit=1)
+        try:
+            first = await chat.messages(limit=1)
+        except WrongUser as error:
+            raise InvalidArgument(
+                f"conversation {conversation!r} belongs to a user, and a replay has none: name "
+                "another one with --conversation, or use 'remanence import --user'"
+            ) from error
         if first and not (first[0].id or "").startswith(ID_PREFIX):
             raise others
         try:
