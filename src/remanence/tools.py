@@ -26,6 +26,8 @@ MAX_HITS = 20
 DEFAULT_HITS = 5
 RECALL_TOKENS = 2_000
 MAX_CANDIDATES = 40
+PAGE = 500
+_FORGET = "memory_forget"
 _LIMIT: JsonObject = {
     "type": "integer",
     "minimum": 1,
@@ -72,7 +74,7 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
             replaces=_text("The id of a fact that this one corrects."),
         ),
         _tool(
-            "memory_forget",
+            _FORGET,
             "Forget what the user asks you to, for good. First call it with a query: it lists "
             "facts and messages that say it. Then call it with their ids, those that are meant.",
             calls.forget,
@@ -166,9 +168,27 @@ class _Calls:
                 f"{error}; messages of another conversation need its id as conversation, "
                 "one conversation for each call"
             ) from error
+        await self._erase_listings({*facts, *messages, *receipt.facts, *receipt.message_ids})
         gone = ", ".join((*facts, *receipt.message_ids))
         said = not messages and any(fact.first_seq for fact in named.values())
         return f"Forgotten: {gone}{_REST if said else ''}"
+
+    async def _erase_listings(self, forgotten: Collection[str]) -> None:
+        """Erase the results of `memory_forget` in this conversation that list one of these ids."""
+        tools: dict[str, str] = {}
+        ids, listings, after = set(forgotten), [], 0
+        while page := await self._conversation.messages(after=after, limit=PAGE):
+            for message in page:
+                tools |= {call.id: call.name for call in message.tool_calls}
+                results = [
+                    each for each in message.tool_results if tools.get(each.call_id) == _FORGET
+                ]
+                if message.id and any(_lists_any(result.text, ids) for result in results):
+                    listings.append(message.id)
+                    ids.add(message.id)  # a later listing may repeat this one
+            after = page[-1].seq
+        if listings:
+            await self._conversation.forget(*listings)
 
     async def _conversation_of(self, given: Mapping[str, Any]) -> Conversation:  # as above
         name = _optional(given, "conversation")
@@ -314,6 +334,11 @@ def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above
 
 def _fact_line(fact: Fact) -> str:
     return f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d}, id: {fact.id})"
+
+
+def _lists_any(listing: str, ids: Collection[str]) -> bool:
+    """Return whether a list of facts and messages has one of these ids."""
+    return any(f"id: {each}{end}" in listing for each in ids for end in (")", ", conversation: "))
 
 
 def _hit_line(hit: Hit) -> str:

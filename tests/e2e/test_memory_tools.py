@@ -9,6 +9,7 @@ import pytest
 
 from remanence import Chat, Memory, Message, Policy, blocking, memory_tools
 from remanence.conversation import Conversation
+from remanence.types import TextPart, ToolCallPart, ToolResultPart
 
 IN_MEMORY = "sqlite:///:memory:"
 
@@ -218,6 +219,31 @@ async def test_what_was_said_in_another_conversation_is_found_and_forgotten_ther
         assert done == "Forgotten: m1"
         assert await memory.recall("555-0199", user="ana") == ()
         assert [m.text for m in await chat.messages()] == ["Forget my number, please."]
+
+
+async def test_the_list_in_which_a_fact_or_message_was_chosen_is_forgotten_with_it() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        old, chat = (memory.conversation(name, user="ana") for name in ("old", "new"))
+        await old.append(Message.user("The bees are in Porto.", id="m1"))
+        fact = await memory.facts.save("Ana keeps bees", user="ana")
+        other = await memory.facts.save("Ana plays the viola", user="ana")
+        call = caller(chat)
+        for number, query in enumerate(("keeps bees", "the bees are", "viola")):
+            asked = ToolCallPart(id=f"c{number}", name="memory_forget", arguments="{}")
+            listed = await call("memory_forget", query=query)
+            result = ToolResultPart(call_id=asked.id, content=(TextPart(text=listed),))
+            await chat.append(
+                Message(role="assistant", content=(asked,)), Message(role="tool", content=(result,))
+            )
+        done = [
+            await call("memory_forget", facts=[fact.id]),
+            await call("memory_forget", messages=["m1"], conversation="old"),
+        ]
+        results = [message.full_text for message in await chat.messages() if message.tool_results]
+
+    assert done == [f"Forgotten: {fact.id}", "Forgotten: m1"]
+    assert ["bees" in result for result in results] == [False, False, False]
+    assert f"id: {other.id}" in results[2]
 
 
 async def test_what_is_to_be_forgotten_is_looked_for_in_the_named_conversation_alone() -> None:

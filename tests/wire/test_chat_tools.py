@@ -304,3 +304,30 @@ async def test_the_memory_is_a_tool_of_a_chat(wire: Wire) -> None:
     assert "user message 1 by Ana: The tulips are yellow." in recalled
     assert len(wire.server.received[0].body["tools"]) == 4
     assert reply.text == "By the window."
+
+
+async def test_a_message_forgotten_by_the_model_is_left_in_no_list_of_the_tool(wire: Wire) -> None:
+    steps: tuple[dict[str, Any], ...] = (
+        {"query": "my number is"},
+        {"query": "user: my number"},
+        {"messages": ["m1"]},
+    )
+    calls = [Call(f"call-{number}", "memory_forget", step) for number, step in enumerate(steps)]
+    wire.server.script(*(Reply("", calls=(call,)) for call in calls), Reply("Done."), Reply("Yes."))
+    async with conversing() as conversation:
+        await conversation.append(
+            Message.user("My number is 555-0199.", id="m1"), Message.assistant("Noted.")
+        )
+        chat = chat_of(conversation, wire, tools=memory_tools(conversation))
+        await said(chat, wire, "Forget my number, please.")
+        await said(chat, wire, "Is it gone?")
+        messages = await conversation.messages()
+        hits = await conversation.recall("0199")
+
+    listed, *_, last = (json.dumps(request.body) for request in wire.server.received[1:])
+    assert "0199. (id: m1)" in listed
+    assert "0199" not in last
+    assert "0199" not in json.dumps(results(wire.server.received[3].body))
+    assert [m.kind for m in messages if m.tool_results] == ["forgotten", "forgotten", "message"]
+    assert not any("0199" in message.full_text for message in messages)
+    assert hits == ()
