@@ -55,6 +55,7 @@ from remanence.recall.fusion import within
 from remanence.runtime import DEFAULT_TENANT, Runtime, choose_engine
 from remanence.settings import Settings, policy_of
 from remanence.stores import mask_password, open_store
+from remanence.stores.url import name_database
 from remanence.types import (
     EVENT_TYPES,
     Backlog,
@@ -393,7 +394,10 @@ class Memory:
                     remedy="restore a backup from before the damage",
                 )
             )
-        return tuple(problems)
+        return tuple(
+            replace(problem, remedy=name_database(problem.remedy, self._url))
+            for problem in problems
+        )
 
     async def size(self) -> DatabaseSize:
         """Return the sizes of the tables that grow, and what retention would delete from them.

@@ -320,6 +320,24 @@ def test_doctor_judges_what_is_due_by_the_policy_of_the_program(
         assert state["observed_seq"] > 0
 
 
+def test_the_command_that_a_check_names_works_on_the_database_of_the_check(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/own.db"
+    with BlockingMemory.open(url, settings=Settings(workers=0)) as memory:
+        memory.conversation("trip").append(*[Message.user("some words about a trip " * 100)] * 25)
+        (problem,) = memory.check()
+
+    command = problem.remedy.rpartition("'remanence ")[2].rstrip("'")
+    monkeypatch.setenv("REMANENCE_URL", url)
+    (known,) = parsed(cli("doctor", "--json"))["problems"]
+    monkeypatch.setenv("REMANENCE_URL", "sqlite:///memory.db")
+    state = parsed(cli(*shlex.split(command), "--json"))
+
+    assert state["observed_seq"] > 0
+    assert "'remanence flush trip --tenant default'" in known["remedy"]
+
+
 def test_doctor_judges_what_nobody_worked_on_by_the_settings(
     problems: Callable[..., list[dict[str, Any]]],
 ) -> None:

@@ -1,7 +1,6 @@
 """`remanence doctor`, `backup`, `copy` and `migrate`: database maintenance."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -18,12 +17,11 @@ from remanence.memory import Memory
 from remanence.protocols import BackupStore
 from remanence.stores import mask_password, migrate as migrations, open_store
 from remanence.stores.copy import copy_store
+from remanence.stores.url import database_option
 from remanence.types import DatabaseSize, Problem
 
 SHOWN_EXAMPLES = 3
 _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
-_COMMAND = re.compile(r"'remanence (?!migrate)[a-z]+(?=[' ])")
-"""A command of a remedy; the user in the URL may not be one who may migrate."""
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
@@ -113,9 +111,11 @@ async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
     """
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
-        problems = [_with_database(problem, db) for problem in await memory.check()]
+        problems = await memory.check()
         is_readable = all(p.conversation or p.level != "error" for p in problems)
         tables = _tables(await memory.size()) if is_readable else []
+    if db is None:  # the shell's own settings name the database
+        problems = tuple(_without_database(problem, settings.url) for problem in problems)
     database = mask_password(settings.url)
     if as_json:
         found = [_document(problem) for problem in problems]
@@ -159,13 +159,9 @@ def _print_tables(tables: Sequence[Mapping[str, Any]]) -> None:  # as above
     output.line("(The process that does the background work deletes the rows past retention.)")
 
 
-def _with_database(problem: Problem, db: str | None) -> Problem:
-    """Return the problem with --db in the commands of its remedy, if the option was given here."""
-    if db is None:
-        return problem
-    option = f" --db {shlex.quote(mask_password(db))}"
-    remedy = _COMMAND.sub(lambda command: command[0] + option, problem.remedy)
-    return replace(problem, remedy=remedy)
+def _without_database(problem: Problem, url: str) -> Problem:
+    """Return the problem without --db in the commands of its remedy."""
+    return replace(problem, remedy=problem.remedy.replace(database_option(url), ""))
 
 
 def _document(problem: Problem) -> dict[str, object]:

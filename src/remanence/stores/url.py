@@ -1,9 +1,25 @@
 """Database URLs for error messages and command output."""
 
 import re
+import shlex
+from typing import Final
+
+_COMMAND: Final = re.compile(r"'remanence (?!migrate)[a-z]+(?=[' ])")
+"""A command of a remedy; the user in the URL may not be one who may migrate."""
 
 
 def mask_password(url: str) -> str:
     """Return the URL with its password masked, whatever characters it has."""
     masked = re.sub(r"(?<=://)([^:]*):.*@", r"\1:***@", url)
     return re.sub(r"(?<=[?&])((?:ssl)?password)=[^&]*", r"\1=***", masked)
+
+
+def name_database(remedy: str, url: str) -> str:
+    """Return a remedy with `--db` in its commands; unchanged for a database that only a process has."""
+    option = database_option(url)
+    return _COMMAND.sub(lambda command: command[0] + option, remedy)
+
+
+def database_option(url: str) -> str:
+    """Return ` --db` with the masked URL; empty for a database in memory, which no command opens."""
+    return "" if url == "sqlite:///:memory:" else f" --db {shlex.quote(mask_password(url))}"
