@@ -596,6 +596,7 @@ class Conversation:
             require_text(message_id=message_id)
         require_texts(facts=facts)
         require_text(query=query, optional=True)
+        require_one_of(bool, everywhere=everywhere)
         if query is None and not (message_ids or facts):
             raise InvalidArgument(
                 "there is nothing to forget: pass ids of messages or facts, or a query"
@@ -685,6 +686,7 @@ class Conversation:
         Raises:
             StoreUnavailable: as for `forget`; the memory may still have the text: call again.
         """
+        require_one_of(bool, scrub=scrub)
         owner = await self.owner()
         return await delete_conversation(self._runtime, self.ref, owner, scrub=scrub)
 

@@ -178,6 +178,7 @@ class Memory:
             NotOpen: the event loop is not asyncio's.
             StoreError: the database cannot be opened; the message names the cause and the remedy.
         """
+        require_one_of(bool, read_only=read_only, all_users=all_users)
         settings = _read_settings(settings)
         if read_only:
             settings = replace(
