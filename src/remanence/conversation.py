@@ -577,7 +577,8 @@ class Conversation:
         A message leaves a tombstone on the tape, with role, time and a salted hash. Notes that
         covered it are remade from the other messages: at once by the embedded observer, and later by
         the configured one. When this returns, no byte of the text is left in the files of a SQLite
-        database.
+        database. A repeated call finishes one that failed; if nothing is left to erase, it changes
+        nothing, and the receipt has `erased=False`.
 
         Args:
             message_ids: the messages to forget.

@@ -93,12 +93,15 @@ async def forget_messages(
     runtime.segment_writer.live_prompts.pop(ref, None)
     salt = found.receipt.salt
     places = {message.seq for message in named}  # forgotten ones, too: a call may have failed
+    is_repeat = not messages and facts.isdisjoint(fact_ids)  # at most copies are left to erase
+    clean = await runtime.store.segments(ref, live=False) if is_repeat else ()
 
     async def erase_outside(erasure: Erasure) -> None:
         if owner is not None:
             await forget_vectors(runtime.fact_vectors, owner, erasure.facts)
         if (blocks := runtime.blocks(ref.tenant)) is not None:
-            found.add(files=await blocks.forget(ref.id, places, erasure.segments))
+            kept_blocks = [segment.id for segment in clean]
+            found.add(files=await blocks.forget(ref.id, places, erasure.segments, keep=kept_blocks))
         if owner is not None and runtime.daily is not None:  # only people change daily notes
             texts = [f.summary for f in known if f.id in erasure.facts]
             texts += [text for m in messages for text in (m.text, everything_in(m))]
@@ -113,7 +116,10 @@ async def forget_messages(
         salt=salt,
         erase_outside=erase_outside,
     )
-    erasure, vectors = await forgetting.forget(ref, owner, messages, set(fact_ids))
+    if is_repeat:
+        erasure, vectors = Erasure(tombstones=()), 0
+    else:
+        erasure, vectors = await forgetting.forget(ref, owner, messages, set(fact_ids))
     found.add(
         messages=[_forgotten(ref, message, salt) for message in messages],
         segments=erasure.segments,
@@ -124,13 +130,14 @@ async def forget_messages(
         vectors=vectors,
     )
     await erase_outside(erasure)  # again, as other tasks may have added some meanwhile
-    await runtime.store.scrub()
+    await runtime.store.scrub(if_due=is_repeat)
     runtime.engine.signal(ref)
     runtime.texts_changed()
     kept = ""
     async for page in _read_pages(runtime, ref):
         kept = await asyncio.to_thread(chain, page, kept)
-    return replace(found.finish(), erased=True, kept=kept)
+    receipt = found.finish()
+    return replace(receipt, erased=receipt.erased or not is_repeat, kept=kept)
 
 
 def _texts_to_find(gone: Sequence[str]) -> list[str]:

@@ -22,8 +22,18 @@ from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, check_coverage, check_tiling
 from remanence.testing.store_contract.samples import START
-from remanence.types import Draft, Fact, FactChanges, FactDraft, Note, Owner, Receipt, ToolCallPart
-from remanence.types.receipt import chain, digest
+from remanence.types import (
+    Draft,
+    Erasure,
+    Fact,
+    FactChanges,
+    FactDraft,
+    Note,
+    Owner,
+    Receipt,
+    ToolCallPart,
+)
+from remanence.types.receipt import chain, digest, tombstone
 
 WORDS = (b"xylophone", b"quetzalcoatl", b"8814-2207")
 SECRET = "My xylophone teacher Quetzalcoatl has the number 8814-2207."
@@ -436,6 +446,73 @@ async def test_a_message_that_is_forgotten_again_is_not_in_the_receipt_again(pat
         receipt = await chat.forget("one", "two")
 
     assert [message.id for message in receipt.messages] == ["two"]
+
+
+async def test_forgetting_a_message_again_changes_nothing_and_the_receipt_says_so(
+    path: Path, tmp_path: Path
+) -> None:
+    settings = Settings(blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.end()
+        first = await chat.forget("secret")
+        await chat.end()
+        file = tmp_path / "blocks" / "chat.jsonl"
+        before, log, events = (
+            await chat.state(),
+            await chat.log(),
+            await memory.read_events(after=0),
+        )
+        blocks = file.read_bytes()
+
+        again = await chat.forget("secret")
+
+        assert (first.erased, again.erased) == (True, False)
+        assert (again.messages, again.segments, again.files) == ((), (), ())
+        assert again.kept == chain(await chat.messages())
+        assert await chat.state() == before
+        assert await chat.log() == log
+        assert await memory.read_events(after=0) == events
+        assert blocks.count(b"\n") == 1
+        assert file.read_bytes() == blocks
+
+
+async def test_forgetting_a_message_again_erases_the_bytes_that_a_crash_had_left(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("chat")
+        (message,) = await chat.append(Message.user(SECRET, id="secret"))
+        store = await open_store(f"sqlite:///{path}")
+        erasure = Erasure(tombstones=(tombstone(message, "salt"),))
+        await store.forget(await chat.state(), erasure, at=START)  # all that was done before
+        await store.close()
+        assert traces(path)
+
+        receipt = await chat.forget("secret")
+
+        assert (receipt.erased, receipt.messages) == (False, ())
+        assert traces(path) == []
+
+
+async def test_forgetting_a_message_again_erases_the_blocks_that_a_crash_had_left(
+    path: Path, tmp_path: Path
+) -> None:
+    settings = Settings(blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.end()
+        file = tmp_path / "blocks" / "chat.jsonl"
+        left = file.read_bytes()
+        await chat.forget("secret")
+        file.write_bytes(left)
+
+        receipt = await chat.forget("secret")
+
+        assert (receipt.erased, receipt.files) == (True, (str(file),))
+        assert file.read_bytes() == b""
 
 
 @pytest.mark.parametrize("first", ["one", "two"])

@@ -33,7 +33,7 @@ class ForgottenMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Receipt of an erasure; with `erased=False`, the candidates that a query found.
+    """Receipt of an erasure; with `erased=False`, the candidates of a query, or that nothing was left.
 
     The digest of a message is `digest(message, salt)` of its former content; the salt is stored
     nowhere else, so that short texts cannot be guessed. `segments` are the erased segments, which
