@@ -86,7 +86,7 @@ class Background:
         while True:
             began = loop.time()
             try:
-                with part_of(self):
+                with part_of(self), guard_host_code():
                     return await work()
             except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
                 worked_seconds = loop.time() - began
@@ -129,18 +129,25 @@ def is_part_of(work: object) -> bool:
 
 
 @contextmanager
-def guard_cancellation() -> Iterator[None]:
-    """Raise `ModelError` for a `CancelledError` in the block that does not cancel this task.
+def guard_host_code() -> Iterator[None]:
+    """Raise an `Exception` for any error of the host's code in the block that is none.
 
-    The host's code may await something that was cancelled elsewhere, such as a shared request.
+    It may await something that was cancelled elsewhere, such as a shared request, which raises
+    `ModelError`, or raise an error of its own, such as a panic in Rust, which raises `RuntimeError`.
+    Either would end a background task. A cancellation of this task passes, as do errors that end
+    the program or close a generator.
     """
     try:
         yield
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         raise ModelError("cancelled", "a task that the call waited for was cancelled") from error
+    except BaseException as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 async def wait_for_end(task: asyncio.Task[None], *, seconds: float = CANCEL_AGAIN_SECONDS) -> None:

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from remanence import telemetry
 from remanence.archive import daily_notes
+from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.dates.local_time import to_zone
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
@@ -223,7 +224,8 @@ class DailyNotes:
             try:
                 for owner in await self.owners():
                     try:
-                        await self.consolidate(owner)
+                        with guard_host_code():
+                            await self.consolidate(owner)
                     except Exception as error:  # noqa: BLE001 - nor must it stop those of others
                         telemetry.daily_notes_failed(owner.user, f"{type(error).__name__}: {error}")
                 await self.check_layout()

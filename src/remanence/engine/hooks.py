@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from remanence.arguments import require_async
+from remanence.background import guard_host_code
 from remanence.errors import ObservationRejected, ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Draft
@@ -84,7 +85,8 @@ async def _call(hooks: Hooks, name: str, value: T, *before: object) -> T:
     deadline = asyncio.timeout(hooks.timeout_seconds)
     try:
         async with deadline:
-            changed = await hook(*before, value)
+            with guard_host_code():
+                changed = await hook(*before, value)
     except ObservationSkipped:
         raise
     except Exception as error:

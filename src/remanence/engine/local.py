@@ -15,6 +15,7 @@ from remanence.background import (
     Background,
     Waiters,
     closed_error,
+    guard_host_code,
     is_part_of,
     part_of,
     wait_for_end,
@@ -263,7 +264,7 @@ class LocalEngine:
     async def _step(self, ref: ConversationRef) -> Step:
         try:
             is_waited_for = any(calls.get(ref) for calls in (self._waiting, self._watching))
-            with part_of((self, ref)):
+            with part_of((self, ref)), guard_host_code():
                 step = await self._reconciler.step(
                     ref,
                     everything=ref in self._everything,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from remanence import telemetry
-from remanence.background import guard_cancellation
+from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
@@ -291,7 +291,7 @@ class Reconciler:
             try:
                 if await self.leases.is_still_due(state):
                     with step_span(name, state.ref.id), calls_after(state.failure_of(name)):
-                        with guard_cancellation():
+                        with guard_host_code():
                             is_committed = await work()
                         if not is_committed:
                             telemetry.step_discarded(name, state.ref.id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remanence import telemetry
-from remanence.background import guard_cancellation, part_of_parent
+from remanence.background import guard_host_code, part_of_parent
 from remanence.clock import Clock
 from remanence.dates.local_time import in_zone, zone_of
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
@@ -116,11 +116,9 @@ class SegmentWriter:
         self, state: MemoryState, messages: tuple[Message, ...], earlier: Sequence[Segment]
     ) -> Segment | Exception:
         """Return an uncommitted observation, or the error of making it."""
-        empty = self.without_notes(messages)
         try:
-            with guard_cancellation(), part_of_parent():
-                draft, seen = await self._draft(state, messages, earlier)
-            return await self._observation(empty, draft, seen)
+            with part_of_parent():
+                return await self._observe(state, messages, earlier)
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return error
 
@@ -131,9 +129,22 @@ class SegmentWriter:
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
         )
         earlier = [s for s in snapshot.segments if s.last_seq < failed.first_seq]
-        draft, seen = await self._draft(state, messages, earlier)
-        empty = self.without_notes(messages, generation=failed.generation)
-        return await self._replace(state, failed, await self._observation(empty, draft, seen))
+        made = await self._observe(state, messages, earlier, generation=failed.generation)
+        return await self._replace(state, failed, made)
+
+    async def _observe(
+        self,
+        state: MemoryState,
+        messages: Sequence[Message],
+        earlier: Sequence[Segment],
+        *,
+        generation: int = 0,
+    ) -> Segment:
+        """Return an uncommitted observation; whatever the observer raises is an `Exception`."""
+        with guard_host_code():
+            empty = self.without_notes(messages, generation=generation)
+            draft, seen = await self._draft(state, messages, earlier)
+            return await self._observation(empty, draft, seen)
 
     async def commit_stand_in(self, state: MemoryState, messages: Sequence[Message]) -> bool:
         """Commit an observation by the embedded observer; false if another process was first."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from remanence import telemetry
+from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.facts.merge import merge_facts, needs_past
 from remanence.facts.tags import WISH
@@ -144,7 +145,8 @@ class Extraction:
             before=tuple(before),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            found = await self.extractor.extract(request)
+            with guard_host_code():
+                found = await self.extractor.extract(request)
         drafts = tuple(_complete(draft, messages, request.now) for draft in found)
         if spoken:
             said = (*before, *messages)

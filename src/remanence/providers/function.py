@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Final, TypeAlias
 
 from remanence.arguments import is_async
+from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
@@ -75,7 +76,8 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
-                text = await anext(texts, _END)
+                with guard_host_code():
+                    text = await anext(texts, _END)
         except ModelError:
             raise
         except Exception as error:

@@ -11,7 +11,7 @@ from remanence.background import (
     Background,
     Waiters,
     closed_error,
-    guard_cancellation,
+    guard_host_code,
     wait_for_end,
 )
 from remanence.clock import Clock
@@ -125,7 +125,7 @@ class VectorIndexer:
         self._part = EMBEDDER
         try:
             while (task := await self._next_task()) is not None:
-                with guard_cancellation():
+                with guard_host_code():
                     await self._keep(*await self._vectors(task))
                 self._made.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
@@ -205,7 +205,8 @@ class VectorIndexer:
 
     async def _vectors_of(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with asyncio.timeout(self._policy.observe_timeout_seconds):
-            return await embed(self._embedder, texts)
+            with guard_host_code():
+                return await embed(self._embedder, texts)
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
-from remanence.background import guard_cancellation
+from remanence.background import guard_host_code
 from remanence.notes.excerpts import both_ends
 from remanence.observers.learned.topics import common_topic, topics
 from remanence.policy.policy import Policy
@@ -240,7 +240,7 @@ class Search:
         """Return the result of a call to *part*; None if it fails or times out: words still find something."""
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
-                with guard_cancellation():
+                with guard_host_code():
                     return await call
         except Exception as error:  # noqa: BLE001 - as above
             telemetry.embedding_failed(part, type(error).__name__, str(error), 1)
