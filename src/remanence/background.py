@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
+from weakref import WeakSet
 
 from remanence import telemetry
 from remanence.errors import Closed, ModelError, RemanenceError, StoreUnavailable
@@ -22,10 +24,15 @@ class Background:
     """Owns all background tasks of an open memory, and restarts tasks that fail.
 
     The task group lives in its own task, so that the host's errors are not wrapped in an exception
-    group, and any task may close the memory.
+    group, and any task may close the memory. If a task ends by an error, or is cancelled by others,
+    all end: `failure` then says why, until then it is empty.
     """
 
     def __init__(self) -> None:
+        self.failure = ""
+        self._on_failure: list[Callable[[Exception], None]] = []
+        self._ending: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._ends = False
         self._group = asyncio.TaskGroup()
         self._open = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
@@ -45,8 +52,18 @@ class Background:
     async def _end(self) -> None:
         """Cancel the remaining tasks and wait until all have ended."""
         if self._owner is not None:
+            self._ends = True
             self._owner.cancel()
             await wait_for_end(self._owner)
+
+    def on_failure(self, fail: Callable[[Exception], None]) -> None:
+        """Have *fail* called with the error for calls that wait, should the tasks end too early."""
+        self._on_failure.append(fail)
+
+    def require_running(self) -> None:
+        """Raise `Closed` if the tasks have failed, as a call would wait for them for ever."""
+        if self.failure:
+            raise Closed(f"{self.failure}: close the memory and open it again")
 
     def require_loop(self) -> None:
         """Raise `Closed` in another event loop, where no caller that waits would be woken."""
@@ -71,15 +88,41 @@ class Background:
             Closed: the tasks have been ended, as a memory may be closed while a call begins.
         """
         try:
-            return self._group.create_task(work, name=f"remanence-{name}")
+            task = self._group.create_task(work, name=f"remanence-{name}")
         except RuntimeError as error:  # the group is finished or shutting down
             work.close()
+            self.require_running()
             raise closed_error() from error
+        task.add_done_callback(partial(self._notice_end, name))
+        return task
+
+    def cancel(self, task: asyncio.Task[None]) -> None:
+        """Cancel a task that is to end before the others."""
+        self._ending.add(task)
+        task.cancel()
 
     async def _own(self) -> None:
-        async with self._group:
-            self._open.set()
-            await asyncio.Event().wait()  # until this task is cancelled
+        try:
+            async with self._group:
+                self._open.set()
+                await asyncio.Event().wait()  # until this task is cancelled
+        except asyncio.CancelledError:
+            raise
+        except BaseException:  # noqa: BLE001 - the error of a task, which `_notice_end` has logged
+            return
+
+    def _notice_end(self, name: str, task: asyncio.Task[None]) -> None:
+        """End all tasks, and fail the calls that wait for them, if *task* was not to end."""
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        is_due = task.cancelled() and (self._ends or task in self._ending)
+        if error is None or is_due or self.failure:
+            return
+        self.failure = f"background work has stopped after {type(error).__name__} in {name!r}"
+        telemetry.background_stopped(self.failure, error)
+        for fail in self._on_failure:
+            fail(Closed(f"{self.failure}: close the memory and open it again"))
+        if self._owner is not None:
+            self._owner.cancel()
 
     async def _repeat(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         pauses, loop = Pauses(), asyncio.get_running_loop()
@@ -198,7 +241,7 @@ def _reason(error: Exception) -> str:
 
 
 class Waiters:
-    """Calls waiting for an event; closing raises `Closed` in each of them."""
+    """Calls waiting for an event."""
 
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
@@ -223,10 +266,6 @@ class Waiters:
                 future.set_result(None)
             else:
                 future.set_exception(error)
-
-    def close(self) -> None:
-        """Raise `Closed` in all waiting calls."""
-        self.settle(closed_error())
 
 
 def closed_error() -> Closed:

@@ -12,7 +12,7 @@ from remanence.background import write_if_possible
 from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.snapshots import activate, read_snapshot
-from remanence.errors import RemanenceError, StoreError, WrongUser
+from remanence.errors import Closed, RemanenceError, StoreError, WrongUser
 from remanence.facts.render import (
     is_own,
     memories_text,
@@ -173,7 +173,7 @@ class ContextReader:
         state, most = snapshot.state, policy.block_after
         if most is None or state.inactive_tokens <= most * policy.tail_tokens:
             return snapshot
-        with contextlib.suppress(TimeoutError, StoreError):
+        with contextlib.suppress(TimeoutError, StoreError, Closed):
             async with asyncio.timeout(policy.sync_timeout_seconds):
                 while observation_due(policy, state):
                     await runtime.engine.progress(self.ref)

@@ -483,7 +483,7 @@ class Conversation:
                 failures. A model is not called during a pause that its provider asked for.
 
         Raises:
-            Closed: the memory was closed meanwhile.
+            Closed: the memory was closed meanwhile, or its background work has stopped.
             Deadlock: a hook, or other work on this conversation, called it.
             StoreError: the database failed, or is open read-only.
         """

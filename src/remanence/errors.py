@@ -24,7 +24,7 @@ RemanenceError
 ├── ServiceError              the service cannot be reached, or refused a client's request
 ├── MissingExtra              an optional package is not installed (also an ImportError)
 ├── Deadlock                  a call would wait for the work that makes it (also a RuntimeError)
-└── Closed                    the memory was closed, or belongs to another process or event loop
+└── Closed                    the memory was closed, or its work has stopped, or it belongs to another process or event loop
 """
 
 from collections.abc import Iterator
@@ -219,4 +219,4 @@ class Deadlock(RemanenceError, RuntimeError):
 
 
 class Closed(RemanenceError):
-    """The memory was closed; open it again to continue."""
+    """The memory was closed, or its background work has stopped; open it again to continue."""

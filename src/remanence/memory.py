@@ -46,6 +46,7 @@ from remanence.policy.diagnosis import (
     diagnose_blind_budget,
     diagnose_budget,
     diagnose_pause,
+    diagnose_stop,
 )
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
@@ -429,6 +430,8 @@ class Memory:
             yield diagnose_blind_budget(blind, models)
         for pause in pauses:
             yield diagnose_pause(pause)
+        if failure := self._runtime.background.failure:
+            yield diagnose_stop(failure)
         indexer = self._runtime.indexer
         if indexer is not None and (failing := indexer.problem()) is not None:
             yield failing
@@ -443,7 +446,8 @@ class Memory:
         self._runtime.check_open()
         settings = self._runtime.settings
         works = self.policy.enabled and (settings.workers > 0 or settings.engine == "procrastinate")
-        return await find_unready(self._store, clock=self.clock, works=works)
+        failure = self._runtime.background.failure
+        return await find_unready(self._store, clock=self.clock, works=works, failure=failure)
 
     async def backlog(self) -> Backlog:
         """Return the background work that is due now; as cheap as `unready`."""

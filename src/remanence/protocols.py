@@ -776,7 +776,7 @@ class Engine(Protocol):
         notes after too many failures.
 
         Raises:
-            Closed: the engine is closed, or was closed meanwhile.
+            Closed: the engine is closed, or was closed meanwhile, or its tasks have stopped.
             StoreError: with *retry*, the database failed.
         """
 

@@ -17,10 +17,10 @@ from remanence.arguments import (
     require_text,
     require_unicode,
 )
-from remanence.background import Background, wait_for_end
+from remanence.background import Background, start_beside, wait_for_end
 from remanence.catalog import canonical_name
 from remanence.costs import with_list_price
-from remanence.errors import InvalidArgument, StoreUnavailable
+from remanence.errors import Closed, InvalidArgument, StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 from remanence.types.usage import Purpose
@@ -43,10 +43,12 @@ class Ledger:
         self._prices = prices or {}
         self._queue: asyncio.Queue[Usage] = asyncio.Queue()
         self._closed = False
+        self._background: Background | None = None
         self._running: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
         """Start the background task."""
+        self._background = background
         self._running = background.spawn("ledger", self._run)
 
     def price(self, usage: Usage) -> Usage:
@@ -67,9 +69,24 @@ class Ledger:
         self._queue.put_nowait(usage)
 
     async def settle(self) -> None:
-        """Wait until every call queued so far is written or lost."""
+        """Wait until every call queued so far is written or lost.
+
+        Raises:
+            Closed: the background work has stopped.
+        """
         if not self._closed:
-            await self._queue.join()
+            await self._join()
+            if self._background is not None:
+                self._background.require_running()
+
+    async def _join(self) -> None:
+        """Wait until the queue is written, or nothing writes it any more."""
+        join = start_beside(self._queue.join(), name="remanence-join")
+        writing = {join} if self._running is None else {join, self._running}
+        try:
+            await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            join.cancel()
 
     async def usage(
         self,
@@ -81,7 +98,7 @@ class Ledger:
         until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Like `Store.usage`, including queued calls if the store writes them in time."""
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, Closed):
             async with asyncio.timeout(_MAX_WAIT_SECONDS):
                 await self.settle()
         return await self._store.usage(
@@ -91,12 +108,12 @@ class Ledger:
     async def close(self, *, timeout_seconds: float) -> None:
         """Write the queued calls within *timeout_seconds*, and ignore later ones."""
         self._closed = True
-        if self._running is None:
+        if self._background is None or self._running is None:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
-                await self._queue.join()
-        self._running.cancel()
+                await self._join()
+        self._background.cancel(self._running)
         await wait_for_end(self._running)
         if left := self._queue.qsize():
             telemetry.usage_lost(left, "the store did not answer before closing")

@@ -86,7 +86,7 @@ async def keep_lease(
     try:
         yield
     finally:
-        task.cancel()
+        background.cancel(task)
         await wait_for_end(task)
 
 

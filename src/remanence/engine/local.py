@@ -87,12 +87,15 @@ class LocalEngine:
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
         self._closed = False
+        self._background: Background | None = None
         self._working: set[asyncio.Task[None]] = set()
         self._looks: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
         if not self._workers:
             return
+        self._background = background
+        background.on_failure(self._settle_all)
         if self._reconciler.policy.enabled:
             if self._jobs is None:
                 self._looks = background.spawn("scan", self._watch)
@@ -123,9 +126,14 @@ class LocalEngine:
         await self._settle(ref, everything=True)
         await self._reconciler.roll_up(ref)
 
-    async def _settle(self, ref: ConversationRef, *, everything: bool) -> None:
+    def _require_running(self) -> None:
         if self._closed:
             raise closed_error()
+        if self._background is not None:
+            self._background.require_running()
+
+    async def _settle(self, ref: ConversationRef, *, everything: bool) -> None:
+        self._require_running()
         if is_part_of((self, ref)):
             raise Deadlock(
                 f"work on conversation {ref.id!r}, such as a hook, would wait for its own end: call "
@@ -160,8 +168,7 @@ class LocalEngine:
             raise step.error
 
     async def progress(self, ref: ConversationRef) -> None:
-        if self._closed:
-            raise closed_error()
+        self._require_running()
         if is_part_of((self, ref)):  # as in a hook: the step goes on once the caller does
             return
         if self._workers:
@@ -173,29 +180,38 @@ class LocalEngine:
         self, calls: defaultdict[ConversationRef, Waiters], ref: ConversationRef
     ) -> None:
         """Request a look, and wait until *calls* resolves this caller's future."""
-        if self._closed:
-            raise closed_error()
+        self._require_running()
         settled = calls[ref].add()
         self._enqueue(ref)
         await settled
 
     async def close(self, *, timeout_seconds: float) -> None:
         self._closed = True
+        if self._background is not None:
+            await self._stop(self._background, timeout_seconds)
+        self._settle_all(closed_error())
         if self._looks is not None:
-            self._looks.cancel()
-        if workers := {task for task in self._working if not task.done()}:
+            await wait_for_end(self._looks)
+
+    async def _stop(self, background: Background, timeout_seconds: float) -> None:
+        """Take no more looks, and end the workers once they are idle or the time is over."""
+        if self._looks is not None:
+            background.cancel(self._looks)
+        workers = {task for task in self._working if not task.done()}
+        if workers and not background.failure:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_seconds):
                     await self._queue.join()
-            for task in workers:
-                task.cancel()
-            for task in workers:
-                await wait_for_end(task)
+        for task in workers:
+            background.cancel(task)
+        for task in workers:
+            await wait_for_end(task)
+
+    def _settle_all(self, error: Exception) -> None:
+        """Raise *error* in all waiting calls."""
         for calls in (self._waiting, self._watching, self._looking):
             for waiters in calls.values():
-                waiters.close()
-        if self._looks is not None:
-            await wait_for_end(self._looks)
+                waiters.settle(error)
 
     def _enqueue(self, ref: ConversationRef) -> None:
         if self._workers and (cause := current_cause()) is not None:

@@ -137,7 +137,7 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
                     update_heartbeat_interval=seconds / 3,
                 )
         finally:
-            sweeping.cancel()
+            background.cancel(sweeping)
             await wait_for_end(sweeping)
             with contextlib.suppress(ConnectorException):  # other processes do it later
                 await _sweep(reconciler, manager)

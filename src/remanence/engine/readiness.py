@@ -25,8 +25,13 @@ FAILING_WITHIN: Final = timedelta(minutes=15)
 _PAGE: Final = 500
 
 
-async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
-    """Return the reasons why a memory is not ready; *works* says if background work is expected."""
+async def find_unready(
+    store: Store, *, clock: Clock, works: bool, failure: str = ""
+) -> tuple[Unready, ...]:
+    """Return the reasons why a memory is not ready.
+
+    *works* says if background work is expected, and *failure* why it has stopped, if it has.
+    """
     now = clock.now()
     try:
         async with asyncio.timeout(STORE_SECONDS):
@@ -39,7 +44,8 @@ async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unre
     except StoreError as error:
         _log.warning("the store cannot be used: %s", error)
         return (Unready(code="store", detail=f"the store cannot be used: {error.public}"),)
-    reasons = (overdue, failing) if works else ()
+    stopped = Unready(code="stopped", detail=failure) if failure else None
+    reasons = (stopped, overdue, failing) if works else (stopped,)
     return tuple(reason for reason in reasons if reason is not None)
 
 

@@ -150,6 +150,17 @@ def diagnose_pause(pause: ModelPause) -> Problem:
     )
 
 
+def diagnose_stop(failure: str) -> Problem:
+    """Return a problem for background work that has stopped because of *failure*."""
+    return Problem(
+        conversation=None,
+        level="error",
+        what=failure,
+        remedy="messages stay raw meanwhile: see the log for the reason, close the memory and open "
+        "it again",
+    )
+
+
 def _failing(
     policy: Policy, state: MemoryState, failure: Failure, paused: Collection[str]
 ) -> Problem:

@@ -62,6 +62,8 @@ class VectorIndexer:
         self._look = asyncio.Event()
         self._awaited = asyncio.Event()
         self._waiting = Waiters()
+        self._served = Waiters()  # by the attempt in progress
+        self._background: Background | None = None
         self._running: asyncio.Task[None] | None = None
         self._closed = False
         self._part, self._failures, self._failure = EMBEDDER, 0, ""
@@ -69,6 +71,8 @@ class VectorIndexer:
 
     def start(self, background: Background) -> None:
         """Start the background task."""
+        self._background = background
+        background.on_failure(self._settle)
         self._running = background.spawn("embedding", self._run)
 
     def signal(self) -> None:
@@ -79,6 +83,8 @@ class VectorIndexer:
         """Wait until every text has its vector, or the latest attempt has failed."""
         if self._closed:
             raise closed_error()
+        if self._background is not None:
+            self._background.require_running()
         settled = self._waiting.add()
         self._look.set()
         self._awaited.set()
@@ -99,22 +105,22 @@ class VectorIndexer:
     async def close(self) -> None:
         """Stop at once; the next process finds the remaining texts again."""
         self._closed = True
-        if self._running is not None:
-            self._running.cancel()
+        if self._background is not None and self._running is not None:
+            self._background.cancel(self._running)
             await wait_for_end(self._running)
-        self._waiting.close()
+        self._settle(closed_error())
+
+    def _settle(self, error: Exception) -> None:
+        self._served.settle(error)
+        self._waiting.settle(error)
 
     async def _run(self) -> None:
         while True:
             self._look.clear()
             self._awaited.clear()
-            waiting, self._waiting = self._waiting, Waiters()
-            try:
-                pause = await self._catch_up()
-            except asyncio.CancelledError:
-                waiting.close()
-                raise
-            waiting.settle()
+            self._served, self._waiting = self._waiting, Waiters()
+            pause = await self._catch_up()
+            self._served.settle()
             signal = self._look if pause is None else self._awaited
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -145,6 +145,12 @@ def background_failed(
     logger.warning(text, name, reason, failures, message, retry_seconds)
 
 
+def background_stopped(failure: str, error: BaseException) -> None:
+    """Log that an open memory does no more background work, with the traceback of the reason."""
+    text = "%s: messages stay raw, and waiting calls fail, until the memory is opened again"
+    logger.error(text, failure, exc_info=error)
+
+
 def step_discarded(step: str, conversation_id: str) -> None:
     """Count a result that lost a race."""
     _discarded.add(1, {"step": step})

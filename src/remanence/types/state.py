@@ -203,11 +203,11 @@ LogKind: TypeAlias = Literal[
 class Unready:
     """A reason why a memory is not ready.
 
-    `store`: the store cannot be used; `overdue`: background work does not keep up; `failing`: the
-    last steps all failed. `detail` contains no conversation ids and no message text.
+    `store`: the store cannot be used; `stopped`: background work has ended, and goes on when the
+    memory is opened again; `overdue`: it does not keep up; `failing`: its last steps all failed. `detail` contains no conversation ids and no message text.
     """
 
-    code: Literal["store", "overdue", "failing"]
+    code: Literal["store", "stopped", "overdue", "failing"]
     detail: str
 
 

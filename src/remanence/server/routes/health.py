@@ -22,7 +22,7 @@ class ReasonDocument(BaseModel):
 
     model_config = ConfigDict(from_attributes=True)
 
-    code: Literal["store", "overdue", "failing", "ending"]
+    code: Literal["store", "stopped", "overdue", "failing", "ending"]
     detail: str
 
 
