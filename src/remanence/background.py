@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
-CANCEL_AGAIN_SECONDS = 5.0
+CANCEL_AGAIN_SECONDS = 2.5
 PATIENCE_SECONDS = 0.25
 """Seconds that a reader waits: enough for commits to a slow disk, too short to wait out a lock."""
 
@@ -31,7 +31,10 @@ class Background:
     def __init__(self) -> None:
         self.failure = ""
         self._on_failure: list[Callable[[Exception], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._steps: dict[asyncio.Task[Any], str] = {}
         self._ending: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._left: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._ends = False
         self._group = asyncio.TaskGroup()
         self._open = asyncio.Event()
@@ -50,10 +53,15 @@ class Background:
         await self._end()
 
     async def _end(self) -> None:
-        """Cancel the remaining tasks and wait until all have ended."""
-        if self._owner is not None:
-            self._ends = True
+        """Cancel the remaining tasks and wait until all have ended, apart from those left behind."""
+        if self._owner is None:
+            return
+        self._ends = True
+        try:
+            await self.stop(*self._tasks)
+        finally:
             self._owner.cancel()
+        if all(task.done() for task in self._left):
             await wait_for_end(self._owner)
 
     def on_failure(self, fail: Callable[[Exception], None]) -> None:
@@ -87,19 +95,54 @@ class Background:
         Raises:
             Closed: the tasks have been ended, as a memory may be closed while a call begins.
         """
+        if self._ends:  # though the group is still open
+            work.close()
+            raise closed_error()
         try:
             task = self._group.create_task(work, name=f"remanence-{name}")
         except RuntimeError as error:  # the group is finished or shutting down
             work.close()
             self.require_running()
             raise closed_error() from error
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(partial(self._notice_end, name))
         return task
+
+    @contextmanager
+    def doing(self, step: str) -> Iterator[None]:
+        """Name what the current task does in the block, for the log should it never end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._steps[task] = step
+        try:
+            yield
+        finally:
+            self._steps.pop(task, None)
 
     def cancel(self, task: asyncio.Task[None]) -> None:
         """Cancel a task that is to end before the others."""
         self._ending.add(task)
         task.cancel()
+
+    async def stop(self, *tasks: asyncio.Task[None]) -> None:
+        """Cancel tasks, if need be twice, and wait for their end.
+
+        In Python 3.11 a task may lose a cancellation. One that swallows both is logged, and left
+        behind after twice `CANCEL_AGAIN_SECONDS`.
+        """
+        pending = {task for task in tasks if task not in self._left}
+        for task in pending - set(self._ending):
+            self.cancel(task)
+        if pending:
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_SECONDS)
+        for task in pending:
+            task.cancel()
+        if pending:
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_SECONDS)
+        for task in pending:
+            self._left.add(task)
+            telemetry.task_left(self._steps.get(task, task.get_name()))
 
     async def _own(self) -> None:
         try:

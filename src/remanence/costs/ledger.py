@@ -17,7 +17,7 @@ from remanence.arguments import (
     require_text,
     require_unicode,
 )
-from remanence.background import Background, start_beside, wait_for_end
+from remanence.background import Background, start_beside
 from remanence.catalog import canonical_name
 from remanence.costs import with_list_price
 from remanence.errors import Closed, InvalidArgument, StoreUnavailable
@@ -113,8 +113,7 @@ class Ledger:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self._join()
-        self._background.cancel(self._running)
-        await wait_for_end(self._running)
+        await self._background.stop(self._running)
         if left := self._queue.qsize():
             telemetry.usage_lost(left, "the store did not answer before closing")
 

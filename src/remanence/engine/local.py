@@ -18,7 +18,6 @@ from remanence.background import (
     guard_host_code,
     is_part_of,
     part_of,
-    wait_for_end,
 )
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import Outcome, Step
@@ -86,7 +85,7 @@ class LocalEngine:
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
-        self._closed = False
+        self._closed = self._ended = False
         self._background: Background | None = None
         self._working: set[asyncio.Task[None]] = set()
         self._looks: asyncio.Task[None] | None = None
@@ -190,8 +189,8 @@ class LocalEngine:
         if self._background is not None:
             await self._stop(self._background, timeout_seconds)
         self._settle_all(closed_error())
-        if self._looks is not None:
-            await wait_for_end(self._looks)
+        if self._background is not None and self._looks is not None:
+            await self._background.stop(self._looks)
 
     async def _stop(self, background: Background, timeout_seconds: float) -> None:
         """Take no more looks, and end the workers once they are idle or the time is over."""
@@ -202,10 +201,8 @@ class LocalEngine:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_seconds):
                     await self._queue.join()
-        for task in workers:
-            background.cancel(task)
-        for task in workers:
-            await wait_for_end(task)
+        await background.stop(*workers)
+        self._ended = True
 
     def _settle_all(self, error: Exception) -> None:
         """Raise *error* in all waiting calls."""
@@ -265,7 +262,7 @@ class LocalEngine:
             self._rescan.set()
 
     async def _work(self) -> None:
-        while True:
+        while not self._ended:  # as for one that was left behind in a step
             ref = await self._queue.get()
             self._queued.discard(ref)
             self._busy.add(ref)

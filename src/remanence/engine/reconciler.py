@@ -285,13 +285,14 @@ class Reconciler:
 
         A failed commit backs off like any other failure, as its model calls were wasted.
         """
+        step = f"the {name} step of conversation {state.ref.id!r}"
         async with self.leases.hold(state) as is_ours:
             if not is_ours:
                 return LEASED
             try:
                 if await self.leases.is_still_due(state):
                     with step_span(name, state.ref.id), calls_after(state.failure_of(name)):
-                        with guard_host_code():
+                        with self.leases.background.doing(step), guard_host_code():
                             is_committed = await work()
                         if not is_committed:
                             telemetry.step_discarded(name, state.ref.id)

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence import telemetry
-from remanence.background import (
-    Background,
-    Waiters,
-    closed_error,
-    guard_host_code,
-    wait_for_end,
-)
+from remanence.background import Background, Waiters, closed_error, guard_host_code
 from remanence.clock import Clock
 from remanence.errors import ModelError, ObservationRejected, StoreUnavailable
 from remanence.notes.redact import redact
@@ -105,9 +99,10 @@ class VectorIndexer:
     async def close(self) -> None:
         """Stop at once; the next process finds the remaining texts again."""
         self._closed = True
+        self._look.set()  # for a task that goes on although it is cancelled
+        self._awaited.set()
         if self._background is not None and self._running is not None:
-            self._background.cancel(self._running)
-            await wait_for_end(self._running)
+            await self._background.stop(self._running)
         self._settle(closed_error())
 
     def _settle(self, error: Exception) -> None:
@@ -115,7 +110,7 @@ class VectorIndexer:
         self._waiting.settle(error)
 
     async def _run(self) -> None:
-        while True:
+        while not self._closed:
             self._look.clear()
             self._awaited.clear()
             self._served, self._waiting = self._waiting, Waiters()

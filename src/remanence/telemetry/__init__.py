@@ -151,6 +151,14 @@ def background_stopped(failure: str, error: BaseException) -> None:
     logger.error(text, failure, exc_info=error)
 
 
+def task_left(step: str) -> None:
+    """Log that closing does not wait for a task that goes on though it was cancelled."""
+    text = (
+        "%s did not end when it was cancelled, and is left behind: have it pass on CancelledError"
+    )
+    logger.error(text, step)
+
+
 def step_discarded(step: str, conversation_id: str) -> None:
     """Count a result that lost a race."""
     _discarded.add(1, {"step": step})
