@@ -273,3 +273,15 @@ async def test_an_observer_that_returns_no_draft_is_told_what_to_return() -> Non
     assert state.observe_failure.reason == "no_draft"
     assert "CarelessObserver returned a NoneType: return a Draft" in state.observe_failure.message
     assert state.observed_seq == 0
+
+
+@pytest.mark.parametrize("failure", ["caf\ud83d", "a\0b"])
+async def test_a_failure_whose_text_no_store_takes_is_recorded(failure: str) -> None:
+    clock = FixedClock()
+    async with failing(ValueError(f"cannot parse {failure!s}"), clock) as (chat, observer):
+        state = await chat.flush()
+        await chat.flush()
+
+    assert (state.failures, len(observer.requests)) == (1, 1)
+    assert str(state.last_error).isprintable()
+    assert "cannot parse" in str(state.last_error)

@@ -21,6 +21,7 @@ from remanence.policy.schedule import (
 from remanence.protocols import Store
 from remanence.types import FailedStretch, Failure, MemoryState, Message
 from remanence.wire.boundaries import groups
+from remanence.wire.message_rules import storable
 
 MAX_ERROR = 500
 
@@ -137,6 +138,10 @@ class Backoff:
         telemetry.step_failed("observe", state.ref.id, reason, message, 1, cause=log_text)
 
     def _cause(self, error: Exception) -> _Cause:
+        """Return the cause with texts that every store takes, as a failure must be recorded."""
+        return _Cause(*map(storable, self._raw_cause(error)))
+
+    def _raw_cause(self, error: Exception) -> _Cause:
         match error:
             case StoreError():
                 return _Cause("store", str(error), str(error))
