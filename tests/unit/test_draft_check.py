@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from tests.builders import AT
 
 from remanence.errors import ObservationRejected
 from remanence.observers.draft_check import check_draft, repetition
-from remanence.types import Draft, Note
+from remanence.types import Draft, DroppedLine, Note
 
 DRAFT = Draft(notes=(), made_by="scripted/1")
 SEQS = range(1, 31)
@@ -56,3 +57,30 @@ def test_a_note_must_name_messages_of_its_source(first: int, last: int) -> None:
 @pytest.mark.parametrize("text", ["", "one line", PROSE, "a\nb\nc\nd\ne\nf\ng\nh\ni"])
 def test_plain_text_does_not_count_as_repetition(text: str) -> None:
     assert repetition(text) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"observed_at": AT.replace(tzinfo=None)}, "observed_at=.* has no time zone"),
+        ({"tag": "nope"}, "tag='nope' is unknown: use one of Decision, Preference, Fact"),
+        ({"priority": "HIGH"}, "priority='HIGH' is unknown: use one of CRITICAL, IMPORTANT"),
+        ({"text": "te\0a"}, "text has a NUL character at position 2: remove it"),
+        ({"speaker": "An\0a"}, "speaker has a NUL character"),
+        ({"topic": "caf\ud83d"}, "topic has the lone surrogate"),
+    ],
+)
+def test_a_note_has_only_values_that_can_be_stored_and_recalled(
+    changes: dict[str, object], expected: str
+) -> None:
+    note = replace(Note(text="tea", first_seq=1, last_seq=1), **changes)  # type: ignore[arg-type]  # fields by name
+    draft = replace(DRAFT, notes=(note,))
+    with pytest.raises(ObservationRejected, match=expected) as caught:
+        check_draft(draft, "- tea", seqs=SEQS, tokens=2, limit_tokens=300, source_text=PROSE)
+    assert caught.value.reason == "bad_value"
+
+
+def test_a_dropped_line_has_only_text_that_can_be_stored() -> None:
+    draft = replace(DRAFT, nothing=True, dropped=(DroppedLine(text="te\0a", reason="known"),))
+    with pytest.raises(ObservationRejected, match="a dropped line that has a NUL character"):
+        check_draft(draft, "", seqs=SEQS, tokens=0, limit_tokens=300, source_text=PROSE)

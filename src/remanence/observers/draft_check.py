@@ -1,9 +1,11 @@
 """Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
 from itertools import pairwise, takewhile
+from typing import get_args
 
+from remanence.arguments import bad_character
 from remanence.errors import ObservationRejected
-from remanence.types import Draft
+from remanence.types import Draft, Note, Priority, Tag
 
 REPEATED_SHARE = 0.5
 MIN_PIECES = 8
@@ -16,8 +18,8 @@ def check_draft(
     """Raise `ObservationRejected` unless *text*, the rendered *draft*, may replace its source.
 
     Rejects answers that were cut off, are empty without declaring that nothing was worth noting,
-    name messages other than the source's (*seqs*), exceed their source or budget, or repeat
-    themselves more than the source does.
+    name messages other than the source's (*seqs*), have values that a note cannot have, exceed their
+    source or budget, or repeat themselves more than the source does.
     """
     if not draft.complete:
         raise ObservationRejected(
@@ -25,6 +27,7 @@ def check_draft(
             f"the answer of {draft.made_by} was cut off, and its whole lines make {tokens:,} tokens of "
             "notes: raise its output limit or lower observe_max_tokens",
         )
+    check_values(draft)
     if not text.strip():
         if draft.nothing:
             return
@@ -37,6 +40,37 @@ def check_draft(
             f"generation's budget has {limit_tokens:,}",
         )
     check_repetition(text, source_text, made_by=draft.made_by)
+
+
+def check_values(draft: Draft) -> None:
+    """Raise `ObservationRejected` if a note or dropped line has a value that cannot be stored or read."""
+    for note in draft.notes:
+        if problem := _problem(note):
+            raise ObservationRejected(
+                "bad_value", f"{draft.made_by} returned a note whose {problem}"
+            )
+    for line in draft.dropped:
+        for text in (line.text, line.detail):
+            if problem := bad_character(text):
+                raise ObservationRejected(
+                    "bad_value", f"{draft.made_by} returned a dropped line that {problem}"
+                )
+
+
+def _problem(note: Note) -> str | None:
+    """Return the field of a note that has an impossible value, with the remedy."""
+    for name in ("text", "referenced_at", "speaker", "topic", "supersedes"):
+        if problem := bad_character(getattr(note, name) or ""):
+            return f"{name} {problem}"
+    if note.observed_at is not None and note.observed_at.utcoffset() is None:
+        return (
+            f"observed_at={note.observed_at!r} has no time zone: take the created_at of a message, "
+            "or give it one, such as datetime.UTC"
+        )
+    for name, value, known in (("tag", note.tag, Tag), ("priority", note.priority, Priority)):
+        if value not in get_args(known):
+            return f"{name}={value!r} is unknown: use one of {', '.join(get_args(known))}"
+    return None
 
 
 def check_ranges(draft: Draft, seqs: range) -> None:

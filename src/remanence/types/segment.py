@@ -20,8 +20,8 @@ STAND_IN: Final = "stand-in/"
 class Note:
     """One line of a segment, made from the messages `first_seq..last_seq`.
 
-    `observed_at` is the time of the message, `referenced_at` the date of the event (ISO 8601, or
-    coarser, such as `2023-05`), `supersedes` the earlier value that it replaces.
+    `observed_at` is the time of the message, with a time zone, `referenced_at` the date of the event
+    (ISO 8601, or coarser, such as `2023-05`), `supersedes` the earlier value that it replaces.
     """
 
     text: str
