@@ -1,3 +1,4 @@
+import asyncio
 import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,6 +7,7 @@ import apsw
 import pytest
 
 from remanence import Memory, Message
+from remanence.cli import main
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -149,6 +151,22 @@ async def test_a_damaged_file_is_found(store: Store, path: Path, table: str) -> 
     assert problems
     assert all("the file is damaged" in problem.what for problem in problems)
     await again.close()
+
+
+async def test_a_damaged_file_is_not_backed_up(
+    store: Store, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await store.close()
+    damage(path, "messages")
+    copy = path.with_name("copy.db")
+
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        with pytest.raises(StoreError, match=r"memory\.db' is damaged.*restore a backup"):
+            await memory.backup(copy)
+    code = await asyncio.to_thread(main, ["backup", str(copy), "--db", f"sqlite:///{path}"])
+
+    assert (code, copy.exists(), list(path.parent.glob("*.unfinished*"))) == (1, False, [])
+    assert "is damaged" in capsys.readouterr().err
 
 
 async def test_a_damaged_text_is_found_and_names_the_file(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import apsw
 
-from remanence.errors import StoreUnavailable
+from remanence.errors import StoreError, StoreUnavailable
 from remanence.files import link, remove
+from remanence.stores.sqlite.check import COPY
 from remanence.stores.sqlite.connection import create_private
 from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection
@@ -18,7 +19,11 @@ _STALE_SECONDS = 3_600.0
 
 
 def back_up(connection: Connection, path: str) -> None:
-    """Copy a connection's database to a new file that only its owner can read."""
+    """Copy a connection's database to a new file that only its owner can read.
+
+    Raises:
+        apsw.CorruptError, StoreError: the database, and so the copy, is damaged.
+    """
     path = str(Path(path).expanduser().absolute())
     taken = StoreUnavailable(f"{path!r} already exists: name a new file for the copy, or remove it")
     if Path(path).exists():
@@ -33,6 +38,7 @@ def back_up(connection: Connection, path: str) -> None:
         try:
             with target.backup("main", connection, "main") as backup:
                 backup.step()
+            _check(target)
         finally:
             target.close()
         link(Path(unfinished), Path(path))
@@ -43,6 +49,15 @@ def back_up(connection: Connection, path: str) -> None:
     finally:
         for name in (unfinished, f"{unfinished}-journal"):  # SQLite leaves one on a full disk
             remove(Path(name))
+
+
+def _check(copy: apsw.Connection) -> None:
+    """Raise an error for a damaged copy, which might replace a good one."""
+    answer: str = copy.execute("PRAGMA quick_check(1)").get
+    if "FTS5" in answer:
+        raise StoreError(f"the text index is damaged ({answer}): {COPY}")
+    if answer != "ok":
+        raise apsw.CorruptError(" ".join(answer.split()))
 
 
 def _remove_stale(directory: Path) -> None:

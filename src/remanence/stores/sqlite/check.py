@@ -14,7 +14,7 @@ from remanence.types import Problem
 _SCOPES = {"text_index": "c", "facts_index": "u"}
 """The first letter of all scope words of an index."""
 
-_COPY = (
+COPY = (
     "copy the memory to a new file, which indexes all words anew: "
     "remanence copy sqlite:///memory.db sqlite:///new.db"
 )
@@ -37,7 +37,7 @@ def _damage(connection: Connection) -> Iterator[Problem]:
         for (answer,) in connection.execute("PRAGMA quick_check"):
             if answer != "ok":
                 found = problem(None, f"the file is damaged: {answer}")
-                yield replace(found, remedy=_COPY) if "FTS5" in answer else found
+                yield replace(found, remedy=COPY) if "FTS5" in answer else found
     except apsw.CorruptError as error:
         yield problem(None, f"the file is damaged: {error}")
     for index, letter in _SCOPES.items():  # the lengths of texts, which only a ranking reads
@@ -47,7 +47,7 @@ def _damage(connection: Connection) -> Iterator[Problem]:
                 (f"scope : {letter} *",),
             ).fetchone()
         except apsw.CorruptError as error:
-            yield replace(problem(None, f"{index} is damaged: {error}"), remedy=_COPY)
+            yield replace(problem(None, f"{index} is damaged: {error}"), remedy=COPY)
 
 
 def _index(connection: Connection) -> Iterator[Problem]:
