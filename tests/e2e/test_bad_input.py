@@ -124,6 +124,30 @@ def test_a_text_that_is_no_str_is_refused_before_it_is_appended(
         make(*arguments)
 
 
+class Nameless:
+    """An object whose repr fails."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no name")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (10**5_000, "message holds an integer of 16,610 bits, and the most is 4,096: write it as"),
+        ({1}, "message holds a value .1. that JSON cannot represent: use text"),
+        (Nameless(), "message holds a value of type Nameless that JSON cannot represent"),
+    ],
+    ids=["long integer", "set", "no repr"],
+)
+def test_a_value_that_json_cannot_represent_is_refused_with_the_reason(
+    value: object, text: str
+) -> None:
+    use = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": value}}
+    with pytest.raises(InvalidMessage, match=text):
+        Message.from_anthropic({"role": "assistant", "content": [use]})
+
+
 async def test_a_time_that_the_zone_of_a_conversation_does_not_have_is_refused() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a", timezone=timezone(timedelta(hours=9)))

@@ -62,8 +62,13 @@ def json_value(value: object, what: str, depth: int = MAX_DEPTH) -> Any:  # any 
         return [json_value(item, what, depth - 1) for item in value]
     if isinstance(value, ClientObject) and not isinstance(value, type):
         return json_value(_dump(value, what), what, depth)
+    if isinstance(value, int):
+        raise InvalidMessage(
+            f"{what} holds an integer of {value.bit_length():,} bits, and the most is {MAX_BITS:,}: "
+            "write it as text"
+        )
     raise InvalidMessage(
-        f"{what} holds {quote(value)}, a {type(value).__name__} that JSON cannot represent: "
+        f"{what} holds a value {quote(value)} that JSON cannot represent: "
         "use text, finite numbers, lists and dicts"
     )
 
