@@ -1089,6 +1089,55 @@ async def test_a_prompt_that_moves_with_the_newest_message_makes_no_branch(
     assert len(tape) == len(history)
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_a_prompt_within_the_history_is_sent_on_behind_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, role: str
+) -> None:
+    """The notes do not have it: it is of the application, and holds for what follows."""
+    policies = [{"role": role, "content": f"Policy {n}: never quote prices."} for n in range(2)]
+    history: list[dict[str, Any]] = [{"role": role, "content": "You help."}]
+    for number in range(12):
+        history += policies[number - 1 : number] if number < 3 else []
+        history.append(user(LONG.format(number) * 2))
+        await ask(proxy, path, history)
+        history.append(assistant("[Fact] noted"))
+        await observe(memory)
+    for _ in range(2):
+        await ask(proxy, path, [*history, user("And now?")])
+        history += [user("And now?"), assistant("[Fact] noted")]
+
+    field = "input" if path == RESPONSES else "messages"
+    first, second = [request.body[field] for request in upstream.received[-2:]]
+    assert len(first) < len(history) - 10
+    assert [first[0], *first[2:4]] == [history[0], *policies]
+    assert first[4:-1] == history[-(len(first[4:-1]) + 4) : -4]
+    assert second[: len(first) - 1] == first[:-1]
+
+
+async def test_prompts_within_a_history_are_sent_to_anthropic_as_one_behind_the_users_turn(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        if number in (1, 2, 11):
+            history.append({"role": "system", "content": f"Policy {number}."})
+        if number == 3:
+            history.append({"role": "system", "content": "Now.", "clear_at": "next_user_message"})
+        await ask(proxy, MESSAGES, history)
+        assert upstream.received[-1].body["messages"][0]["role"] == "user"
+        history.append(assistant("[Fact] noted"))
+        await observe(memory)
+    await ask(proxy, MESSAGES, [*history, user("And now?")])
+
+    sent = upstream.received[-1].body["messages"]
+    joined, own = [one["content"] for one in sent if one["role"] == "system"]
+    assert [one["text"] for one in joined] == ["Policy 1.", "Policy 2."]
+    assert own == "Policy 11."
+    assert len(sent) < len(history) - 10
+
+
 async def test_old_screens_that_a_client_leaves_out_make_no_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -79,8 +79,12 @@ class Anthropic:
             return "max_tokens: field required"
         if not messages or messages[0]["role"] != "user":
             return "messages: the first must be of the user"
-        if any(message["role"] not in {"user", "assistant"} for message in messages):
+        roles = [message["role"] for message in messages]
+        if set(roles) - {"user", "assistant", "system"}:
             return "messages: a role is unknown"
+        for before, role, after in zip(roles, roles[1:], [*roles[2:], "assistant"], strict=False):
+            if role == "system" and (before, after) != ("user", "assistant"):
+                return "messages: system comes after user, and before assistant or at the end"
         if sum("cache_control" in block for block in _blocks(body)) > MAX_BREAKPOINTS:
             return f"at most {MAX_BREAKPOINTS} blocks may have cache_control"
         return _unpaired(

@@ -4,10 +4,10 @@ Events: https://docs.claude.com/en/docs/build-with-claude/streaming
 """
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
-from remanence.server.proxy.api import ProxiedAPI, list_of_objects
+from remanence.server.proxy.api import ProxiedAPI, is_prompt, list_of_objects
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
@@ -68,7 +68,14 @@ class AnthropicMessages(ProxiedAPI):
     def render(self, message: Message) -> list[JsonObject]:
         return anthropic.render(message.role, message.content, message.name)
 
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+    def rewrite(
+        self,
+        body: JsonObject,
+        notes: str,
+        kept: Sequence[JsonObject],
+        tail: Sequence[JsonObject],
+    ) -> JsonObject:
+        tail = _place_prompts(kept, tail)
         if not notes:
             is_headless = bool(tail) and tail[0].get("role") != "user"
             lead_in = [{"role": "user", "content": LEAD_IN}] if is_headless else []
@@ -78,6 +85,44 @@ class AnthropicMessages(ProxiedAPI):
             after = {"cache_control": body.get("cache_control"), "messages": list(tail)}
             block["cache_control"] = _HOUR if _lasts_an_hour(after) else CACHE_CONTROL
         return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
+
+
+def _place_prompts(kept: Sequence[JsonObject], tail: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the *kept* and the newest messages, with the kept prompts where the API allows one.
+
+    That is a single one after the user's turn and before an answer, or at the end:
+    https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+    """
+    # A prompt of one turn (`clear_at`) ends with the user's next message.
+    prompts = [one for one in kept if is_prompt(one) and "clear_at" not in one]
+    messages = [*(one for one in kept if not is_prompt(one)), *tail]
+    if not prompts:
+        return messages
+    first = len(messages) - len(tail)
+    answers = [n for n, one in enumerate(messages) if one.get("role") == "assistant"]
+    place = next((n for n in answers if n >= first and n - 1 not in answers), len(messages))
+    before = messages[:place]
+    while before and is_prompt(before[-1]):
+        prompts.append(before.pop())
+    return [*before, *_join_prompts(prompts), *messages[place:]]
+
+
+def _join_prompts(prompts: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Yield one prompt with the texts of all, and then those that have other fields."""
+    content: list[JsonObject] = []
+    others: list[JsonObject] = []
+    for one in prompts:
+        if one.keys() <= {"role", "content"}:
+            content += _content_blocks(one.get("content"))
+        else:
+            others.append(one)
+    if content:
+        yield {"role": "system", "content": content}
+    yield from others
+
+
+def _content_blocks(content: Any) -> list[JsonObject]:  # JSON of any kind
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
 
 def _breakpoints(value: object) -> int:

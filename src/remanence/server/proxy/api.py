@@ -18,6 +18,12 @@ class Unit(NamedTuple):
     message: Message
     objects: Sequence[JsonObject]
 
+    def replace_by(self, objects: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return *objects* among the prompts beside the message, which they replace."""
+        own = [is_prompt(one) for one in self.objects]
+        before = self.objects[: own.index(False)]
+        return [*before, *objects, *filter(is_prompt, self.objects[len(before) :])]
+
 
 class Answer(Protocol):
     """An answer, assembled from the events of a stream or read from a whole response."""
@@ -57,8 +63,17 @@ class ProxiedAPI(Protocol):
     def render(self, message: Message) -> list[JsonObject]:
         """Render a message that the client no longer has, or a part of one."""
 
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        """Return the request with its conversation replaced by *notes*, if any, and *tail*."""
+    def rewrite(
+        self,
+        body: JsonObject,
+        notes: str,
+        kept: Sequence[JsonObject],
+        tail: Sequence[JsonObject],
+    ) -> JsonObject:
+        """Return the request with its conversation replaced by *notes*, if any, and *tail*.
+
+        Objects that are *kept* come from before the tail, and are not in the notes.
+        """
 
 
 def list_of_objects(value: object) -> list[JsonObject]:
@@ -66,6 +81,11 @@ def list_of_objects(value: object) -> list[JsonObject]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise InvalidMessage("the request has no list of messages")
     return value
+
+
+def is_prompt(one: JsonObject) -> bool:
+    """Return whether an object is an instruction to the model, which is never noted."""
+    return one.get("role") in PROMPT_ROLES
 
 
 def is_reference(one: JsonObject) -> bool:
@@ -88,8 +108,7 @@ def read_units(
     for one in objects:
         meant = (items or {}).get(str(one.get("id")), one) if is_reference(one) else one
         # Prompts are never noted, and clients move and change them with each request.
-        is_prompt = meant.get("role") in PROMPT_ROLES
-        message = None if is_prompt else api.read(_storable(meant))
+        message = None if is_prompt(meant) else api.read(_storable(meant))
         if message is None or is_empty(message):
             empty.append(one)
             continue

@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 from collections.abc import Sequence
 from typing import ClassVar
 
-from remanence.server.proxy.api import PROMPT_ROLES, ProxiedAPI, list_of_objects
+from remanence.server.proxy.api import ProxiedAPI, is_prompt, list_of_objects
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
@@ -20,15 +20,20 @@ class OpenAIAPI(ProxiedAPI):
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         messages = list_of_objects(body.get(self.field))
-        roles = [message.get("role") in PROMPT_ROLES for message in messages]
-        first = roles.index(False) if False in roles else len(messages)
+        first = next((at for at, one in enumerate(messages) if not is_prompt(one)), len(messages))
         return messages[:first], messages[first:]
 
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+    def rewrite(
+        self,
+        body: JsonObject,
+        notes: str,
+        kept: Sequence[JsonObject],
+        tail: Sequence[JsonObject],
+    ) -> JsonObject:
         prompts, _ = self.split(body)
         role = prompts[-1]["role"] if prompts else "system"
         told = [{"role": role, "content": notes}] if notes else []
-        return {**body, self.field: [*prompts, *told, *tail]}
+        return {**body, self.field: [*prompts, *told, *kept, *tail]}
 
 
 class OpenAIAnswer:

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain as flatten, count, groupby
+from operator import itemgetter
 from typing import Final
 
 from remanence import telemetry
@@ -16,7 +17,7 @@ from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.providers.requests import Tokens, tokens_of
 from remanence.recent import Recent
-from remanence.server.proxy.api import ProxiedAPI, Unit, is_reference, read_units
+from remanence.server.proxy.api import ProxiedAPI, Unit, is_prompt, is_reference, read_units
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
@@ -210,7 +211,8 @@ class Requests:
         newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         model = storable(f"{api.provider}:{body.get('model')}")[:_MAX_MODEL_CHARACTERS]
-        beside = [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
+        beside: list[object] = [*prompts, *filter(is_prompt, own)]
+        beside += [messages[at].full_text for at in stored.not_on_tape]
         context = await stored.conversation.context(
             system=await asyncio.to_thread(_overhead, body, beside),
             # Only the first request of a turn shows what is recalled for it.
@@ -251,7 +253,7 @@ class Requests:
         """Return the request with notes, the client's own newest messages, and recalled passages.
 
         Older messages that are not on the tape, and so not in the notes, are kept before the newest
-        ones. None if there is nothing to change.
+        ones, as are prompts. None if there is nothing to change.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
@@ -275,16 +277,17 @@ class Requests:
             raise UnknownHistory("another request of this conversation was faster")
         first = max(0, min(indices, default=stored.length))
         # The first one may include results that the tape has before it.
-        kept = {*stored.not_on_tape, first}
-        own = _runs_of(units, kept, before=first)
-        if (lost := orphan([*(unit.message for unit in own), *messages])) is not None:
+        whole_units = _runs_of(units, {*stored.not_on_tape, first}, before=first)
+        own = [units[at].message for at in whole_units]
+        if (lost := orphan([*own, *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
+        kept = _kept(units[:first], whole_units)
         if volatile and newest is not None:
             units = [*units]
             units[newest] = _with_text(units[newest], volatile, api.text_type)
         shown = zip(messages, indices, strict=True)
-        tail = [*_objects(own), *_render(api, units, shown, first=first, cut=cut)]
-        return api.rewrite(body, notes, tail)
+        tail = list(_render(api, units, shown, first=first, cut=cut))
+        return api.rewrite(body, notes, kept, tail)
 
     def _volatile_text(self, stored: Stored, context: Context, seq: int | None) -> str:
         """Return the volatile text for the user's newest message, which has this *seq*.
@@ -367,18 +370,22 @@ def _render(
     They are the client's own, except for those before its history and the *cut* ones.
     """
     end, open_calls = first, set[str]()
-    for message, index in shown:
+    for index, group in groupby(shown, key=itemgetter(1)):
+        messages = [message for message, _ in group]
         if index < 0 or index in cut:
             yield from _objects(units[end : max(end, index)])
-            yield from api.render(message)
-            open_calls |= {call.id for call in message.tool_calls}
+            rendered = [one for message in messages for one in api.render(message)]
+            yield from rendered if index < 0 else units[index].replace_by(rendered)
+            open_calls |= {call.id for message in messages for call in message.tool_calls}
         else:
             # Calls that the client no longer resends need their results from the tape, too.
             missing = open_calls - {one.call_id for one in units[index].message.tool_results}
-            results = tuple(one for one in message.tool_results if one.call_id in missing)
-            if results:
-                yield from api.render(message.replace(content=results))
-            yield from _objects(units[end : index + 1])
+            for message in messages:
+                results = tuple(one for one in message.tool_results if one.call_id in missing)
+                if results:
+                    yield from api.render(message.replace(content=results))
+                yield from _objects(units[end : index + 1])
+                end = index + 1
         end = max(end, index + 1)
     yield from _objects(units[end:])
 
@@ -403,16 +410,24 @@ def _with_text(unit: Unit, text: str, kind: str) -> Unit:
     return unit._replace(objects=objects)
 
 
-def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[Unit]:
-    """Return the units before an index that are at *indices*, with their calls and results."""
-    kept: list[Unit] = []
+def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) -> list[int]:
+    """Return those *indices* that are before an index, and those of their calls and results."""
+    kept: list[int] = []
     begin = 0
     for run in groups([unit.message for unit in units]):
         end = begin + len(run)
         if any(index in indices for index in range(begin, end)):
-            kept += units[begin : min(end, before)]
+            kept += range(begin, min(end, before))
         begin = end
     return kept
+
+
+def _kept(units: Sequence[Unit], whole: Collection[int]) -> list[JsonObject]:
+    """Return the objects of the units at the indices *whole*, and the prompts of all others."""
+    parts = (
+        unit.objects if index in whole else unit.replace_by(()) for index, unit in enumerate(units)
+    )
+    return [*flatten.from_iterable(parts)]
 
 
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
