@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Reply
-from tests.wire.servers import Fail, ModelServer
+from tests.wire.servers import Fail, Held, ModelServer
 
 from remanence import Conversation, Memory, Message, Settings
 from remanence.server.app import create_app
@@ -70,6 +70,22 @@ def tape(memory: Memory, id_: str, user: str = "ana") -> Conversation:
 
 async def texts_of(memory: Memory, id_: str) -> list[str]:
     return [message.text for message in await tape(memory, id_).messages()]
+
+
+async def test_identical_requests_at_the_same_time_each_name_the_tape_of_their_answer(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    steps = [Held(Reply(text)) for text in NUMBERS]
+    upstream.script(*steps)
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(ask(proxy, "A number?")) for _ in steps]
+        for step in steps:
+            await asyncio.wait_for(step.reached.wait(), 5)
+        for step in steps:
+            step.gate.set()
+
+    tapes = [await texts_of(memory, task.result()) for task in asked]
+    assert sorted(tapes) == sorted(["A number?", text] for text in NUMBERS)
 
 
 @pytest.mark.parametrize("deleted", ["trip", "trip~1"])

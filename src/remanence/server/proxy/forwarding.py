@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader, is_error, usage_in
+from remanence.server.proxy.history import Stored
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, OMITTED, USER
 from remanence.server.proxy.requests import Prepared, Requests, Turn
 from remanence.wire.json_value import JsonObject, read_object
@@ -169,7 +171,8 @@ class Forwarder:
             if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
                 response: Response = StreamingResponse(self._relay_events(turn, received))
             elif is_ok and turn is not None:
-                response = await self._read_and_store(turn, received)
+                response, turn = await self._read_and_store(turn, received)
+                prepared = replace(prepared, turn=turn)
             else:
                 response = self._body(_relay(received), received.status_code)
         except ClientDisconnect:
@@ -179,8 +182,11 @@ class Forwarder:
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
-    async def _read_and_store(self, turn: Turn, received: httpx2.Response) -> Response:
-        """Return a non-streamed response, after storing the answer if that is not too long."""
+    async def _read_and_store(self, turn: Turn, received: httpx2.Response) -> tuple[Response, Turn]:
+        """Return a non-streamed response, after storing the answer if that is not too long.
+
+        The turn that is returned has the tape of the answer.
+        """
         pieces = _relay(received)
         content = bytearray()
         async for piece in pieces:
@@ -188,13 +194,15 @@ class Forwarder:
             if len(content) > self._max_answer_bytes:
                 with _log_failure(turn):
                     raise _too_long(self._max_answer_bytes)
-                return self._body(_chain(bytes(content), pieces), received.status_code)
+                return self._body(_chain(bytes(content), pieces), received.status_code), turn
         # A client that leaves meanwhile has seen none of the answer, but it is paid for.
-        await finish(start_beside(self._store(turn, bytes(content)), name="remanence-keep"))
-        return Response(bytes(content))
+        storing = self._store(turn, bytes(content))
+        stored = await finish(start_beside(storing, name="remanence-keep"))
+        return Response(bytes(content)), replace(turn, stored=stored)
 
-    async def _store(self, turn: Turn, content: bytes) -> None:
-        """Store and count an answer; failures are logged."""
+    async def _store(self, turn: Turn, content: bytes) -> Stored:
+        """Store and count an answer, and return its tape; failures are logged."""
+        stored = turn.stored
         answer, body = turn.api.answer(), await asyncio.to_thread(read_object, content)
         with _log_failure(turn):
             with _reading():
@@ -202,9 +210,10 @@ class Forwarder:
                     raise ValueError("the answer is not a JSON object")
                 answer.take(body)
             if answer.objects:
-                await self._requests.keep(turn, answer.objects)
+                stored = await self._requests.keep(turn, answer.objects)
         with _log_failure(turn, "counted"), _reading():
             await self._requests.record(turn, usage_in(body or {}))
+        return stored
 
     def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
         return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))

@@ -153,8 +153,8 @@ class Requests:
         if not _has_answer(turn.messages):
             self._unanswered[turn.name] = None
 
-    async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
-        """Append an answer to the conversation.
+    async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> Stored:
+        """Append an answer to the conversation, and return the tape that has it.
 
         Raises:
             ConversationErased: messages were deleted or forgotten while the model answered.
@@ -164,7 +164,7 @@ class Requests:
         before, said = list(turn.messages), [unit.message for unit in units]
         if said and before[-1].role == "assistant":  # the client began the answer
             said[0] = _prepend(before.pop(), said[0])
-        await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
+        return await self._histories.absorb(turn.name, [*before, *said], question=turn.stored)
 
     async def record(self, turn: Turn, usage: JsonObject, *, outcome: str = "ok") -> None:
         """Add the model call of a turn to the ledger, with the usage that the provider reported."""
