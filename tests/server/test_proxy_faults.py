@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +37,7 @@ OTHER_FORM = (
     "an answer in conversation 'trip' was not stored: InvalidMessage: the provider's answer is not in "
     "the form of its API"
 )
+_LAST = '"finish_reason": "|response.completed|message_stop'
 JUNK: tuple[Any, ...] = (None, True, -1, "", "\0", [], {}, [[]], {"index": "x"}, 1e308)
 
 
@@ -560,6 +562,25 @@ async def test_an_event_of_another_form_is_logged_as_such_with_its_conversation(
     await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?"), headers=named)
 
     assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
+
+
+@pytest.mark.parametrize("path", APIS)
+async def test_an_answer_is_stored_whose_last_event_has_no_blank_line_after_it(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """The clients of the providers read such an event at the end of the stream, too."""
+    dialect, _ = APIS[path]
+    body = body_of(path, "Gate?")
+    data = [re.search("data: (.*)", event) for event in dialect.events(body, Reply("B42."))]
+    documents = [found[1] for found in data if found and found[1] != "[DONE]"]
+    last = max(n for n, one in enumerate(documents) if re.search(_LAST, one))
+    upstream.script(Raw(tuple(documents[: last + 1]), is_ended=False))
+    named = {"x-remanence-conversation": "trip"}
+    response = await proxy.http.post(path, json=body, headers=named)
+
+    assert response.text.endswith("}")
+    (tape,) = await conversations(memory, "trip")
+    assert [message.text for message in await tape.messages()] == ["Gate?", "B42."]
 
 
 async def test_an_answer_is_stored_whatever_follows_its_end(

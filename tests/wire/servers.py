@@ -86,10 +86,12 @@ class Compressed:
 class Raw:
     """Documents as they are: the answer, or the events of a stream.
 
-    A surrogate such as "\\udcff" stands for a byte that is not UTF-8.
+    A surrogate such as "\\udcff" stands for a byte that is not UTF-8. Without `is_ended`, a stream
+    has neither `[DONE]` nor a blank line after its last event.
     """
 
     documents: tuple[str, ...]
+    is_ended: bool = True
 
 
 Step: TypeAlias = Reply | Fail | Held | Compressed | Raw | Trouble
@@ -189,6 +191,11 @@ class ModelServer:
 
 def _answer_raw(writer: asyncio.StreamWriter, request: Received, step: Raw) -> None:
     if request.body.get("stream"):
+        if not step.is_ended:
+            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+            for part in ("\n\n".join(f"data: {event}" for event in step.documents), ""):
+                _chunk(writer, part)
+            return
         events = [*step.documents, "[DONE]"]
         text = "".join(f"data: {event}\n\n" for event in events)
         _send_text(writer, text, "text/event-stream")

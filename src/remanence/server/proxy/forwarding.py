@@ -52,6 +52,8 @@ _MAX_GAPS: Final = 20
 _STREAM_FACTOR: Final = 4
 """How many times as long a stream may be as a whole answer, as each piece of its text has a frame."""
 _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number": ?([0-9]+)')
+_BLANK_LINE: Final = b"\n\n"
+"""The end of an event, which some servers leave out after the last one."""
 _BROKE_OFF: Final = "broke off its answer"
 _COOKIES: Final = ("cookie", "set-cookie")
 """Cookies of this host may be those of a login in front, and the provider sets its own for callers of
@@ -239,6 +241,8 @@ class Forwarder:
                         await recorder.add(piece)
                     number = next(reversed(_SEQUENCE_NUMBER.findall(piece)), number)
                     yield piece
+                if recorder is not None:
+                    await recorder.add(_BLANK_LINE)
             outcome = "ok"
         except httpx2.HTTPError as error:
             outcome = "connection"
