@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client, memory_on, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
-from tests.wire.servers import Held, ModelServer, Raw
+from tests.wire.servers import Compressed, Held, ModelServer, Raw
 
 from remanence import Memory
 from remanence.server.app import create_app
@@ -562,6 +562,50 @@ async def test_an_event_of_another_form_is_logged_as_such_with_its_conversation(
     await proxy.http.post(CHAT, json=body_of(CHAT, "Gate?"), headers=named)
 
     assert [text for text in caplog.messages if "not stored" in text] == [OTHER_FORM]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("path", APIS)
+async def test_an_answer_that_is_compressed_unasked_is_stored_and_passes_as_it_is(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, encoding: Any, stream: bool
+) -> None:
+    upstream.script(Compressed(encoding, Reply("B42.")))
+    named = {"x-remanence-conversation": "trip"}
+    body = body_of(path, "Gate?", stream=stream)
+    response = await proxy.http.post(path, json=body, headers=named)
+
+    assert response.headers["content-encoding"] == encoding
+    assert response.text
+    (tape,) = await conversations(memory, "trip")
+    assert [message.text for message in await tape.messages()] == ["Gate?", "B42."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Compressed("br"), "the provider's answer is compressed (br), which was not requested"),
+        (Compressed(is_broken=True), "the provider's answer is not gzip"),
+        (Compressed(padding_bytes=100_000_000), "the provider's answer has more than"),
+    ],
+    ids=["another encoding", "broken", "long"],
+)
+async def test_a_compressed_answer_that_cannot_be_read_is_logged_with_the_reason(
+    proxy: Client,
+    upstream: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+    answer: Compressed,
+    reason: str,
+    stream: bool,
+) -> None:
+    upstream.script(answer)
+    named = {"x-remanence-conversation": "trip"}
+    body = body_of(CHAT, "Gate?", stream=stream)
+    async with proxy.http.stream("POST", CHAT, json=body, headers=named) as response:
+        assert [piece async for piece in response.aiter_raw()]
+
+    assert f"'trip' was not stored: InvalidMessage: {reason}" in caplog.text
 
 
 @pytest.mark.parametrize("path", APIS)

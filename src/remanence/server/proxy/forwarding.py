@@ -27,6 +27,7 @@ from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
+from remanence.server.proxy.encoding import Decoder
 from remanence.server.proxy.events import EventReader, is_error, usage_in
 from remanence.server.proxy.history import Stored
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, OMITTED, USER
@@ -198,15 +199,18 @@ class Forwarder:
                     raise _too_long(self._max_answer_bytes)
                 return self._body(_chain(bytes(content), pieces), received.status_code), turn
         # A client that leaves meanwhile has seen none of the answer, but it is paid for.
-        storing = self._store(turn, bytes(content))
+        storing = self._store(turn, bytes(content), Decoder(_encoding_of(received)))
         stored = await finish(start_beside(storing, name="remanence-keep"))
         return Response(bytes(content)), replace(turn, stored=stored)
 
-    async def _store(self, turn: Turn, content: bytes) -> Stored:
+    async def _store(self, turn: Turn, content: bytes, decoder: Decoder) -> Stored:
         """Store and count an answer, and return its tape; failures are logged."""
-        stored = turn.stored
-        answer, body = turn.api.answer(), await asyncio.to_thread(read_object, content)
+        stored, answer, body = turn.stored, turn.api.answer(), None
         with _log_failure(turn):
+            content = await asyncio.to_thread(decoder.decode, content, self._max_answer_bytes)
+            if len(content) > self._max_answer_bytes:
+                raise _too_long(self._max_answer_bytes)
+            body = await asyncio.to_thread(read_object, content)
             with _reading():
                 if body is None:
                     raise ValueError("the answer is not a JSON object")
@@ -230,7 +234,10 @@ class Forwarder:
         answer breaks off, or is still open when the grace period ends.
         """
         max_bytes = _STREAM_FACTOR * self._max_answer_bytes
-        recorder = None if turn is None else _AnswerRecorder(turn, self._requests, max_bytes)
+        decoder = Decoder(_encoding_of(response))
+        recorder: _AnswerRecorder | None = None
+        if turn is not None:
+            recorder = _AnswerRecorder(turn, self._requests, decoder, max_bytes)
         pieces = response.aiter_raw()
         number: bytes | None = None
         outcome = "cancelled"
@@ -242,7 +249,7 @@ class Forwarder:
                     number = next(reversed(_SEQUENCE_NUMBER.findall(piece)), number)
                     yield piece
                 if recorder is not None:
-                    await recorder.add(_BLANK_LINE)
+                    await recorder.end()
             outcome = "ok"
         except httpx2.HTTPError as error:
             outcome = "connection"
@@ -314,9 +321,10 @@ def _is_chunked(request: Request) -> bool:
 class _AnswerRecorder:
     """Reads the answer to a turn from its stream, and stores it once it is complete."""
 
-    def __init__(self, turn: Turn, requests: Requests, max_bytes: int) -> None:
+    def __init__(self, turn: Turn, requests: Requests, decoder: Decoder, max_bytes: int) -> None:
         self._turn = turn
         self._requests = requests
+        self._decoder = decoder
         self._max_bytes = self._left_bytes = max_bytes
         self._answer = turn.api.answer()
         self._reader = EventReader()
@@ -325,11 +333,19 @@ class _AnswerRecorder:
 
     async def add(self, piece: bytes) -> None:
         """Read a piece of the stream; ignores everything after an error."""
+        await self._read(lambda: self._decoder.decode(piece, self._left_bytes))
+
+    async def end(self) -> None:
+        """Read the last event, if the stream has no blank line after it."""
+        await self._read(lambda: _BLANK_LINE)
+
+    async def _read(self, decode: Callable[[], bytes]) -> None:
         if self._is_broken:
             return
         self._is_broken, was_whole = True, bool(self._answer.objects)
-        self._left_bytes -= len(piece)
         with _log_failure(self._turn, "counted in full" if was_whole else "stored"):
+            piece = decode()
+            self._left_bytes -= len(piece)
             if self._left_bytes < 0:
                 raise _too_long(self._max_bytes)
             with _reading():
@@ -435,6 +451,11 @@ def _headers_to_send(request: Request, credential: tuple[str, str] | None) -> li
     if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
         kept.append(credential)
     return [*kept, ("accept-encoding", "identity")]
+
+
+def _encoding_of(response: httpx2.Response) -> str:
+    encoding: str = response.headers.get("content-encoding", "")
+    return encoding
 
 
 def _named_by_connection(values: list[str]) -> set[str]:
