@@ -93,20 +93,44 @@ async def test_when_all_fail_the_last_failure_is_raised(
     assert caught.value.reason == "overloaded"
 
 
-async def test_when_all_are_cooling_the_error_says_when_to_come_again(
+async def test_while_all_providers_ask_for_a_pause_the_error_says_when_to_come_again(
     ask: ModelRequest, clock: FixedClock
 ) -> None:
-    first, second = Script(failed("server", retry_after_seconds=90)), Script(failed("server"))
+    first = Script(failed("server", retry_after_seconds=90))
+    second = Script(failed("server", retry_after_seconds=50), "from the second")
     model = chain(clock, first, second)
     with pytest.raises(ModelError):
         await model.complete(ask)
     clock.advance(10)
 
-    with pytest.raises(ModelError, match="09:01:00 UTC") as caught:
+    with pytest.raises(ModelError, match="09:00:50 UTC") as caught:
         await model.complete(ask)
 
-    assert (caught.value.reason, caught.value.retry_after_seconds) == ("cooling", 50)
+    assert (caught.value.reason, caught.value.retry_after_seconds) == ("cooling", 40)
     assert (len(first.calls), len(second.calls)) == (1, 1)
+
+    clock.advance(40)
+    assert (await model.complete(ask)).text == "from the second"
+    assert len(first.calls) == 1
+
+
+@pytest.mark.parametrize("pause_seconds", [None, 0])
+async def test_when_all_have_failed_the_one_that_is_free_first_is_asked_all_the_same(
+    ask: ModelRequest, clock: FixedClock, pause_seconds: float | None
+) -> None:
+    limited = failed("rate_limit", retry_after_seconds=pause_seconds)
+    first, second = Script(limited, limited), Script(limited, "from the second")
+    model = chain(clock, first, second)
+
+    for _ in range(2):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ask)
+        assert caught.value.reason == "rate_limit"
+        clock.advance(1)
+
+    assert (await model.complete(ask)).text == "from the second"
+    assert (await model.complete(ask)).text
+    assert (len(first.calls), len(second.calls)) == (2, 3)
 
 
 @pytest.mark.req("X-29")

@@ -1,9 +1,9 @@
 """A chain of models, tried in order; a failed model is skipped for a while."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from datetime import datetime, timedelta
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from remanence.catalog import chain_name
 from remanence.clock import Clock, render_time
@@ -18,14 +18,23 @@ OF_THE_REQUEST: Final = frozenset({"bad_request", "refused", "too_long"})
 _NO_COOLDOWN: Final = OF_THE_REQUEST | {DEFERRED}
 
 
+class _Cooldown(NamedTuple):
+    """The time until which a model is skipped, and the pause that its provider asks for."""
+
+    end: datetime
+    pause_end: datetime
+
+
 class FallbackModel(Layer[RequestT, AnswerT]):
     """Calls the first model that is not cooling down after a failure, and on failure the next.
 
-    A stream that has yielded text is not restarted with another model.
+    A cooldown is at least as long as the provider asks for. If all models are cooling down, the one
+    whose provider asks for no further pause is called all the same, and of several the first that is
+    available again. A stream that has yielded text is not restarted with another model.
 
     Raises:
-        ModelError: the error of the last model called; `cooling` if all are cooling down, with the
-            seconds until one is available in `retry_after_seconds`.
+        ModelError: the error of the last model called; `cooling` if all providers ask for a further
+            pause, with the seconds until the first one ends in `retry_after_seconds`.
         InvalidArgument: the chain is empty.
     """
 
@@ -42,7 +51,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         self._models = tuple(models)
         self._clock = clock
         self._cooldown_seconds = cooldown_seconds
-        self._cool_at: dict[int, datetime] = {}
+        self._cooldowns: dict[int, _Cooldown] = {}
 
     def wrap(self, wrap: Callable[[Link[RequestT, AnswerT]], Link[RequestT, AnswerT]]) -> Self:
         """Return the chain with each model wrapped; both chains share the cooldowns."""
@@ -52,33 +61,47 @@ class FallbackModel(Layer[RequestT, AnswerT]):
 
     async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         failure: ModelError | None = None
-        for link, model in enumerate(self._models):
-            if link in self._cool_at and self._clock.now() < self._cool_at[link]:
-                continue
+        for link in self._links():
             begun = False
             try:
-                async with pieces_of(model, request, streaming=streaming) as pieces:
+                async with pieces_of(self._models[link], request, streaming=streaming) as pieces:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, Usage)
                         yield piece
             except ModelError as error:
                 failure = error
                 if error.reason not in _NO_COOLDOWN:
-                    seconds = max(self._cooldown_seconds, error.retry_after_seconds or 0.0)
-                    self._cool_at[link] = self._clock.now() + timedelta(seconds=seconds)
+                    self._cooldowns[link] = self._cooldown(error.retry_after_seconds or 0.0)
                 if begun:
                     raise
             else:
-                self._cool_at.pop(link, None)
+                self._cooldowns.pop(link, None)
                 return
         raise failure or self._cooling()
 
+    def _links(self) -> Iterator[int]:
+        """Yield the models to call; if all are cooling down, the first whose pause is over."""
+        is_any_free = False
+        for link in range(len(self._models)):
+            if link not in self._cooldowns or self._cooldowns[link].end <= self._clock.now():
+                is_any_free = True
+                yield link
+        if not is_any_free:
+            now = self._clock.now()
+            ready = [link for link, one in self._cooldowns.items() if one.pause_end <= now]
+            yield from sorted(ready, key=self._cooldowns.__getitem__)[:1]
+
+    def _cooldown(self, pause_seconds: float) -> _Cooldown:
+        now, seconds = self._clock.now(), max(self._cooldown_seconds, pause_seconds)
+        return _Cooldown(now + timedelta(seconds=seconds), now + timedelta(seconds=pause_seconds))
+
     def _cooling(self) -> ModelError:
-        first, now = min(self._cool_at.values()), self._clock.now()
+        first = min(cooldown.pause_end for cooldown in self._cooldowns.values())
+        now = self._clock.now()
         seconds = max(0.0, (first - now).total_seconds())
         return ModelError(
             "cooling",
-            f"every model of {self.name} failed recently; the next attempt is at "
+            f"every provider of {self.name} asks for a pause; the next attempt is at "
             f"{render_time(first, now=now)}",
             retry_after_seconds=seconds,
         )
