@@ -44,6 +44,60 @@ async def test_the_example_of_the_page_runs(client: Client) -> None:
     assert "LH 454" in json.dumps(request["messages"])
 
 
+_SOURCE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+_RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "open"}
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "message"),
+    [
+        ("openai", "anthropic", {"role": "user", "content": [_RESULT]}),
+        (
+            "openai",
+            "anthropic",
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c1", "name": "find", "input": {}}],
+            },
+        ),
+        (
+            "openai",
+            "anthropic",
+            {
+                "role": "tool",
+                "tool_call_id": "c1",
+                "content": [{"type": "image", "source": _SOURCE}],
+            },
+        ),
+        (
+            "anthropic",
+            "openai",
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}],
+            },
+        ),
+    ],
+    ids=["result", "call", "image in a result", "image for Anthropic"],
+)
+async def test_a_block_of_the_other_format_is_refused_with_the_format_to_pass(
+    client: Client, given: str, other: str, message: dict[str, Any]
+) -> None:
+    response = await client.post(f"{TRIP}/messages", messages=[message], format=given)
+
+    assert response.status_code == 422
+    assert f"is not a block of the format {given!r}" in response.json()["detail"]
+    assert f'pass format="{other}"' in response.json()["detail"]
+
+
+async def test_a_block_that_neither_format_knows_is_kept(client: Client) -> None:
+    message = {"role": "user", "content": [{"type": "hologram", "data": "x"}]}
+    await client.post(f"{TRIP}/messages?user=ana", messages=[message])
+
+    (kept,) = (await get(client, f"{TRIP}/messages"))["messages"]
+    assert kept["rendered"] == [message]
+
+
 async def get(client: Client, path: str, **query: Any) -> Any:
     response = await client.http.get(path, params={"user": "ana", **query})
     assert response.status_code == 200, response.text
