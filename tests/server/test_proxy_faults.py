@@ -157,8 +157,8 @@ async def test_paths_of_the_server_are_in_its_log_and_not_in_headers_of_a_proxy(
     assert str(path) in caplog.text
 
 
-async def test_a_message_that_is_too_large_to_keep_is_sent_on(
-    proxy: Client, upstream: ModelServer
+async def test_a_message_that_is_too_large_to_keep_is_sent_on_and_logged_with_the_limit(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     body = body_of(CHAT, "x" * 17_000_000, stream=False)
     response = await proxy.http.post(CHAT, json=body, headers={"x-remanence-conversation": "trip"})
@@ -166,6 +166,7 @@ async def test_a_message_that_is_too_large_to_keep_is_sent_on(
     assert response.status_code == 200
     assert "off; " in response.headers["x-remanence-memory"]
     assert upstream.received[0].body == body
+    assert "bytes long, more than max_message_bytes=16,777,216" in caplog.text
 
 
 async def test_a_body_over_the_limit_or_without_an_end_reaches_no_provider(

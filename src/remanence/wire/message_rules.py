@@ -41,6 +41,10 @@ _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = {
 }
 
 
+class MessageTooLong(InvalidMessage):
+    """A message exceeds `max_message_bytes`; the text quotes nothing of it."""
+
+
 def check_message(message: Message, *, max_bytes: int) -> int:
     """Check that *message* may be appended to a tape, and return its size in bytes.
 
@@ -91,7 +95,7 @@ def measure_message(message: Message, *, max_bytes: int) -> int:
         texts += _texts(part)
     size = sum(_size_in_bytes(place, text) for place, text in texts)
     if size > max_bytes:
-        raise InvalidMessage(
+        raise MessageTooLong(
             f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
             f"{max_bytes:,}: store the content elsewhere and append a reference to it"
         )

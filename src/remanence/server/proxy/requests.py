@@ -26,7 +26,7 @@ from remanence.types import Message, TapeVersion, Usage
 from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.links import open_links
-from remanence.wire.message_rules import storable
+from remanence.wire.message_rules import MessageTooLong, storable
 from remanence.wire.parts import OtherPart, TextPart
 from remanence.wire.turns import volatile_block
 
@@ -123,8 +123,7 @@ class Requests:
             detail = str(error)
         except RemanenceError as error:
             kind, reason = "refused", str(error)
-            # The text may quote a message.
-            detail = f"{type(error).__name__}: the response has the reason, in {MEMORY}"
+            detail = _detail_of(error)
         except TimeoutError:
             kind, reason = "timeout", f"the memory took longer than {MEMORY_SECONDS:g} s"
         except Exception as error:  # noqa: BLE001 - the request goes on, whatever failed
@@ -306,6 +305,13 @@ class Requests:
     def _volatile_of(self, stored: Stored) -> tuple[int, str]:
         """Return the seq of the last message of a tape with a volatile text, and the text."""
         return self._volatile.get((stored.conversation.ref.tenant, stored.version), (0, ""))
+
+
+def _detail_of(error: RemanenceError) -> str:
+    """Return the reason for the log; that of other errors may quote a message."""
+    if isinstance(error, MessageTooLong):
+        return str(error)
+    return f"{type(error).__name__}: the response has the reason, in {MEMORY}"
 
 
 def _read_body(headers: Mapping[str, str], content: bytes) -> JsonObject:
