@@ -645,7 +645,7 @@ def test_a_quotation_stands_behind_the_sentence_that_introduces_it() -> None:
 
     text = _whole(Message.user(said))
 
-    assert "mail from mill: “We are nine people" in text
+    assert "mail from the mill: “We are nine people" in text
     assert "tiles are out: “" not in text
 
 

@@ -137,7 +137,8 @@ def _passages_of_text(
         context, is_framed = lead, any(not word.dropped for word in opening)
         if is_framed:
             standing, lays_down, quoted = False, False, True
-            context = opening if len(opening) <= MAX_LABEL_WORDS else lead
+            is_brief = len(opening) <= MAX_LABEL_WORDS
+            context = tuple(w._replace(dropped=not w.text) for w in opening) if is_brief else lead
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
         spans = [sentence] if is_whole else clauses(text, sentence)
