@@ -210,7 +210,7 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert "no model calls to show" in later
     assert "no model calls to show" in earlier
     assert "USD in all" in bounded
-    assert "'yesterday' is not a time: write ISO 8601" in " ".join(refused.split())
+    assert "'yesterday' is not a time: write a month, a day or a time" in " ".join(refused.split())
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout
     assert "no model calls to show" in cli("usage", "--user", "bo").stdout
