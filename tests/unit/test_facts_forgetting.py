@@ -144,6 +144,32 @@ async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(
 
 
 @pytest.mark.parametrize(
+    ("text", "facts", "ended"),
+    [
+        (
+            "Can you forget what I told you about my overdraft?",
+            ("My overdraft is 900 pounds.", "My sister's overdraft is gone.", "I have two sons."),
+            {"My overdraft is 900 pounds."},
+        ),
+        (
+            "Please drop the rule about bullet points.",
+            ("Always answer in bullet points.", "I collect vinyl.", "My son scored 40 points."),
+            {"Always answer in bullet points."},
+        ),
+        (
+            "Vergiss die Sache mit dem Bausparvertrag.",
+            ("Ich habe einen Bausparvertrag bei der LBS.", "Mein Vertrag bei Bosch endet im Mai."),
+            {"Ich habe einen Bausparvertrag bei der LBS."},
+        ),
+    ],
+)
+async def test_a_request_ends_what_has_all_of_its_words_that_do_not_ask(
+    text: str, facts: tuple[str, ...], ended: set[str]
+) -> None:
+    assert {*await ended_by(text, *facts)} == ended
+
+
+@pytest.mark.parametrize(
     ("text", "fact"),
     [
         ("Don't forget that I'm vegan.", "I'm vegan."),

@@ -77,6 +77,11 @@ SCORES: dict[str, Callable[[], object]] = {
     weights.FILE: lambda: _of_lines(weights.FILE),
     answers.FILE: lambda: _of_lines(answers.FILE),
     fact.FILE: lambda: _of_lines(fact.FILE),
+    forgetting.ASKING: lambda: [
+        round(scorer(forgetting.ASKING).share_of(word, forgetting.ASKS), 3)
+        for text in TEXTS
+        for word in text.lower().split()
+    ],
     forgetting.FILE: lambda: _of_lines(forgetting.FILE, forgetting.with_negations),
     statements.FILE: lambda: _of_lines(statements.FILE, statements.surroundings),
     openings.FILE: lambda: [scorer(openings.FILE).score(line_of(text)) for text in TEXTS],

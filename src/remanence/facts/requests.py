@@ -14,14 +14,19 @@ from remanence.observers.learned.function_words import WORD, language_of
 from remanence.types import Fact
 
 _PARTS = re.compile("[,;:،؛、，；：]")
+_MAX_OF_TOPIC = 2
+"""Facts that have the words of a request; where it is more, they share a word and no topic."""
+_NEGATIONS = frozenset({"neg", "never"})
+"""Classes of words that deny."""
 
 
 def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     """Return the facts that a request to forget repeats, else those about what it names.
 
     To repeat the first clause of a fact is enough, as the others mostly add to that. What a request
-    names is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana".
-    Whoever is not the user has no say about facts of others.
+    names is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana",
+    or else a topic by all words that do not ask: "forget the rule about commands". Words without
+    spaces between them name none. Whoever is not the user has no say about facts of others.
     """
     asked = meaning(request)
     if asked.speaker:
@@ -29,7 +34,11 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in facts if _is_restated(meaning(fact), asked)]
     about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
-    return repeated or about or _about_somebody(asked, facts)
+    found = repeated or about or _about_somebody(asked, facts)
+    if found or UNSPACED.search(asked.text):
+        return found
+    of_topic = [fact for fact in named if _is_of_topic(meaning(fact), asked)]
+    return of_topic if len(of_topic) <= _MAX_OF_TOPIC else ()
 
 
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
@@ -57,17 +66,42 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
 
     What a request says between commas without a word of the fact, such as a reason, does not count.
     """
-    if known.speaker != asked.speaker or not asked.owners <= known.bag:
+    owners = {owner for owner in asked.owners if not asks_to_forget(owner)}
+    if known.speaker != asked.speaker or not owners <= known.bag:
         return False
     told = [
         part
         for part in _PARTS.split(asked.text)
         if any(_has(known, word) for word in _content(part))
     ]
-    if not told or any(meaning_of(part).is_negative for part in told) != known.is_negative:
+    if not told or any(map(_denies, told)) != known.is_negative:
         return False
     said = {word for part in told for word in _content(part)}
     return all(_has(known, word) or asks_to_forget(word) for word in said)
+
+
+def _denies(part: str) -> bool:
+    """Return whether a part of a request denies a thing, and not that it be kept: "don't store"."""
+    tagged = tag(part, [word.lower() for word in WORD.findall(part)])
+    for at, (_, classes) in enumerate(tagged):
+        if not _NEGATIONS.isdisjoint(classes):
+            behind = (word for word, known in tagged[at + 1 :] if word[0].isalnum() and not known)
+            denied = next(behind, None)
+            if denied is None or not asks_to_forget(denied):
+                return True
+    return False
+
+
+def _is_of_topic(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a fact that a request names is about its topic, and of the same person.
+
+    A fact that names somebody and says neither "I" nor "my" is not of a request about "my" thing.
+    """
+    topic = {word for word in _content(asked.text) if not asks_to_forget(word)}
+    if not known.owners <= asked.bag or not any(_has(known, word) for word in topic):
+        return False
+    is_own = not _classes(known.text).isdisjoint(("my", "i"))
+    return is_own or "my" not in _classes(asked.text) or asked.words.issuperset(known.names)
 
 
 @lru_cache(maxsize=4_096)
@@ -82,10 +116,17 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=4_096)
+def _classes(text: str) -> frozenset[str]:
+    """The classes of the function words of a text."""
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    return frozenset(each for _, classes in tagged for each in classes)
+
+
 def _has(known: Meaning, word: str) -> bool:
     if UNSPACED.match(word):
         return word in known.text.casefold()
-    return not known.bag.isdisjoint((word, *terms(word)))
+    return word in known.words or not known.bag.isdisjoint((word, *terms(word)))
 
 
 def _is_restated(known: Meaning, asked: Meaning) -> bool:

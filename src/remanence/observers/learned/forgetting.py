@@ -7,21 +7,19 @@ from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import (
-    STATED,
     alone,
     first_tokens,
-    statement_scorer,
 )
 
 FILE = "forgetting.bin"
 FORGETS = "forgets"
 """The head: that the user asks the memory to forget."""
+ASKING, ASKS = "asking.bin", "asks"
+"""Weights of words, and the head: that a word of a request asks, and does not name a thing."""
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
 _NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
-_ASKING, _TIMES = 1.0, 2.0
-"""A word asks to forget if its share in that score is so high, and so many times that of a statement."""
 
 
 def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
@@ -53,9 +51,9 @@ def may_request(line: Line) -> bool:
 
 @lru_cache(maxsize=4_096)
 def asks_to_forget(word: str) -> bool:
-    """Return whether a word in lower case asks to forget, as "forget" and "delete" do.
+    """Return whether a word in lower case asks or says what is told, as "forget" and "rule" do.
 
-    "Phone" does not: requests often name one, but so do statements.
+    "Phone" does not: it names what is to be forgotten.
     """
-    asks = scorer(FILE, with_negations).share_of(word, FORGETS)
-    return asks >= max(_ASKING, _TIMES * statement_scorer().share_of(word, STATED))
+    scored = scorer(ASKING)
+    return scored.weights.biases[0] + scored.share_of(word, ASKS) >= scored.weights.cutoffs[ASKS]
