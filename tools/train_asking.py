@@ -81,6 +81,7 @@ class Data(train_notes.Table):
 
     heads = (ASKS,)
     strength = 5.0
+    levels = 12
 
     def __init__(self, found: list[Word]) -> None:
         self.inputs = train_notes.matrix(([tuple(word_grams(one.text))] for one in found), BUCKETS)
