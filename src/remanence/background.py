@@ -157,7 +157,8 @@ class Background:
     def _notice_end(self, name: str, task: asyncio.Task[None]) -> None:
         """End all tasks, and fail the calls that wait for them, if *task* was not to end."""
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        is_due = task.cancelled() and (self._ends or task in self._ending)
+        loop_ends = self._owner is not None and self._owner.cancelling() > 0  # it cancels all tasks
+        is_due = task.cancelled() and (self._ends or loop_ends or task in self._ending)
         if error is None or is_due or self.failure:
             return
         self.failure = f"background work has stopped after {type(error).__name__} in {name!r}"

@@ -737,3 +737,23 @@ async def test_a_check_of_an_open_memory_leaves_due_work_to_its_workers(
         gate.set()
 
     assert due.remedy.startswith(remedy)
+
+
+def test_a_memory_whose_event_loop_ends_while_it_is_open_logs_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def use(opened: asyncio.Event) -> None:
+        async with Memory.open("sqlite:///:memory:") as memory:
+            await memory.conversation("a", user="ana").append(Message.user("Hi."))
+            opened.set()
+            await asyncio.Event().wait()
+
+    async def run() -> None:
+        opened = asyncio.Event()
+        using = asyncio.create_task(use(opened))
+        await opened.wait()
+        assert not using.done()
+
+    asyncio.run(run())
+
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
