@@ -157,12 +157,13 @@ class Background:
     def _notice_end(self, name: str, task: asyncio.Task[None]) -> None:
         """End all tasks, and fail the calls that wait for them, if *task* was not to end."""
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        loop_ends = self._owner is not None and self._owner.cancelling() > 0  # it cancels all tasks
-        is_due = task.cancelled() and (self._ends or loop_ends or task in self._ending)
+        is_due = task.cancelled() and (self._ends or task in self._ending)
         if error is None or is_due or self.failure:
             return
         self.failure = f"background work has stopped after {type(error).__name__} in {name!r}"
-        telemetry.background_stopped(self.failure, error)
+        all_end = task.cancelled() and self._owner is not None and self._owner.cancelling() > 0
+        if not all_end:  # as where the event loop ends, and the memory with it
+            telemetry.background_stopped(self.failure, error)
         for fail in self._on_failure:
             fail(Closed(f"{self.failure}: close the memory and open it again"))
         if self._owner is not None:
