@@ -448,14 +448,21 @@ async def test_a_message_that_is_forgotten_again_is_not_in_the_receipt_again(pat
     assert [message.id for message in receipt.messages] == ["two"]
 
 
-async def test_forgetting_a_message_again_changes_nothing_and_the_receipt_says_so(
-    path: Path, tmp_path: Path
-) -> None:
-    settings = Settings(blocks_directory=str(tmp_path / "blocks"))
+@asynccontextmanager
+async def with_blocks(path: Path, folder: Path) -> AsyncIterator[tuple[Memory, Conversation]]:
+    """A memory with a conversation whose messages are also in a file of blocks."""
+    settings = Settings(blocks_directory=str(folder / "blocks"))
     async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
         chat = memory.conversation("chat", user="ana")
         await chat.append(Message.user(SECRET, id="secret"), filler(1))
         await chat.end()
+        yield memory, chat
+
+
+async def test_forgetting_a_message_again_changes_nothing_and_the_receipt_says_so(
+    path: Path, tmp_path: Path
+) -> None:
+    async with with_blocks(path, tmp_path) as (memory, chat):
         first = await chat.forget("secret")
         await chat.end()
         file = tmp_path / "blocks" / "chat.jsonl"
@@ -499,11 +506,7 @@ async def test_forgetting_a_message_again_erases_the_bytes_that_a_crash_had_left
 async def test_forgetting_a_message_again_erases_the_blocks_that_a_crash_had_left(
     path: Path, tmp_path: Path
 ) -> None:
-    settings = Settings(blocks_directory=str(tmp_path / "blocks"))
-    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
-        chat = memory.conversation("chat", user="ana")
-        await chat.append(Message.user(SECRET, id="secret"), filler(1))
-        await chat.end()
+    async with with_blocks(path, tmp_path) as (_, chat):
         file = tmp_path / "blocks" / "chat.jsonl"
         left = file.read_bytes()
         await chat.forget("secret")

@@ -1,5 +1,6 @@
 """The script that fits the learned scores, beside the code that ships."""
 
+import re
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -157,6 +158,26 @@ def test_no_line_of_an_unseen_table_of_statements_is_fitted(
         if len(cell) > MARK
     }
     assert fitted_lines & unseen == set()
+
+
+def test_no_unseen_request_to_forget_is_fitted(train_notes: ModuleType) -> None:
+    train_forgetting = import_module("tools.train_forgetting")
+    things = import_module("tools.train_asking").THINGS.read_text("utf-8")
+    register = train_notes.conversations(held=False, forgetting=True)
+    fitted = {one.line.text for one in train_forgetting.said(register)}
+    fitted |= {re.sub("[⟦⟧]", "", row.partition(" | ")[2]) for row in things.splitlines()}
+    unseen = {
+        row.split("\t")[2]
+        for table in train_forgetting.UNSEEN.values()
+        for row in table.read_text("utf-8").splitlines()
+    }
+    unseen |= {
+        row.split("\t")[1]
+        for name in ("requests.tsv", "unseen_requests.tsv")
+        for row in (BENCHMARKS / name).read_text("utf-8").splitlines()
+    }
+
+    assert not fitted & unseen
 
 
 def test_no_exchange_that_is_set_aside_is_fitted() -> None:

@@ -10,7 +10,7 @@ from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED, tag
 from remanence.observers.learned.forgetting import asks_to_forget
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.types import Fact
 
 _PARTS = re.compile("[,;:،؛、，；：]")
@@ -55,8 +55,7 @@ def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
 
 def _last_name(asked: Meaning) -> str | None:
     """Return the name that a request ends with, if it has no other."""
-    said = [word.lower() for word in WORD.findall(asked.text)]
-    content = [word for word, classes in tag(asked.text, said) if word[0].isalnum() and not classes]
+    content = [word for word, classes in _tokens(asked.text) if word[0].isalnum() and not classes]
     names = {name for name in asked.names if not asks_to_forget(name)}
     return content[-1] if names and names == {*content[-1:]} else None
 
@@ -82,7 +81,7 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
 
 def _denies(part: str) -> bool:
     """Return whether a part of a request denies a thing, and not that it be kept: "don't store"."""
-    tagged = tag(part, [word.lower() for word in WORD.findall(part)])
+    tagged = _tokens(part)
     for at, (_, classes) in enumerate(tagged):
         if not _NEGATIONS.isdisjoint(classes):
             behind = (word for word, known in tagged[at + 1 :] if word[0].isalnum() and not known)
@@ -117,10 +116,13 @@ def _content(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4_096)
+def _tokens(text: str) -> Sequence[tuple[str, Classes]]:
+    """The words of a text in lower case, each with its classes as a function word."""
+    return tag(text, [word.lower() for word in WORD.findall(text)])
+
+
 def _classes(text: str) -> frozenset[str]:
-    """The classes of the function words of a text."""
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
-    return frozenset(each for _, classes in tagged for each in classes)
+    return frozenset(each for _, classes in _tokens(text) for each in classes)
 
 
 def _has(known: Meaning, word: str) -> bool:
@@ -151,7 +153,7 @@ def _is_about(known: Meaning, text: str) -> bool:
 
     "My" follows the word that asks: "the address of my sister" names nothing of hers.
     """
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    tagged = _tokens(text)
     for at, ((before, _), (_, classes)) in enumerate(pairwise(tagged), 2):
         if "my" in classes and asks_to_forget(before):
             words_after = takewhile(lambda one: not one[1] and one[0].isalnum(), tagged[at:])
