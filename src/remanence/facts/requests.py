@@ -9,15 +9,13 @@ from remanence.facts.meaning import ALIKE, Meaning, meaning, meaning_of
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED, tag
-from remanence.observers.learned.forgetting import asks_to_forget
+from remanence.observers.learned.forgetting import NEGATIONS, asks_to_forget
 from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.types import Fact
 
 _PARTS = re.compile("[,;:،؛、，；：]")
 _MAX_OF_TOPIC = 2
 """Facts that have the words of a request; where it is more, they share a word and no topic."""
-_NEGATIONS = frozenset({"neg", "never"})
-"""Classes of words that deny."""
 
 
 def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
@@ -83,7 +81,7 @@ def _denies(part: str) -> bool:
     """Return whether a part of a request denies a thing, and not that it be kept: "don't store"."""
     tagged = _tokens(part)
     for at, (_, classes) in enumerate(tagged):
-        if not _NEGATIONS.isdisjoint(classes):
+        if not NEGATIONS.isdisjoint(classes):
             behind = (word for word, known in tagged[at + 1 :] if word[0].isalnum() and not known)
             denied = next(behind, None)
             if denied is None or not asks_to_forget(denied):

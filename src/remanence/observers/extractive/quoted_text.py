@@ -32,9 +32,9 @@ _MAIL = re.compile(
     re.MULTILINE,
 )
 """The line above a forwarded mail, or the fields at its head and the blank line after them."""
-_SENT = re.compile(r"-{5}|<\S+@\S+>|\d:\d\d")
-"""What fields have that belong to a mail: an address in angle brackets, or a time of day."""
 _ADDRESS = re.compile(r"<\S+@\S+>")
+_SENT = re.compile(rf"-{{5}}|{_ADDRESS.pattern}|\d:\d\d")
+"""What fields have that belong to a mail: an address in angle brackets, or a time of day."""
 _MANY_FIELDS = 3
 """Fields which head a mail even without a blank line after them, if one has an address."""
 _FIELD = re.compile(rf"{_FIELD_NAME}\s")

@@ -18,7 +18,7 @@ ASKING, ASKS = "asking.bin", "asks"
 """Weights of words, and the head: that a word of a request asks, and does not name a thing."""
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
-_NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
+NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
 
 
@@ -30,7 +30,7 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
     yield first_tokens(line)
     words = [word.lower() for word in WORD.findall(line.text)]
     tagged = tag(line.text, words)
-    places = [at for at, (_, classes) in enumerate(tagged) if not _NEGATIONS.isdisjoint(classes)]
+    places = [at for at, (_, classes) in enumerate(tagged) if not NEGATIONS.isdisjoint(classes)]
     yield tuple(
         f"denied {tagged[near][0]}"
         for at in places
