@@ -1111,3 +1111,21 @@ async def test_a_fact_whose_day_a_note_writes_shorter_is_not_shown_beside_the_no
     assert fact.summary == "My surgery is 2026-05-07 in the Santa Maria hospital."
     assert "My surgery is May 7 in the Santa Maria hospital" in context.to_text()
     assert texts(context, "own_facts") == []
+
+
+async def test_a_user_moves_and_takes_things_back_behind_the_questions_of_an_agent() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(
+            Message.user("I live in Porto."),
+            Message.assistant("Nice. Anything else?"),
+            Message.user("I moved to Lisbon."),
+            Message.assistant("Noted. What else can I do for you?"),
+            Message.user("My overdraft is 900 pounds."),
+            Message.assistant("OK, anything else?"),
+            Message.user("Can you forget what I told you about my overdraft?"),
+        )
+        await chat.end()
+        facts = await memory.facts.list(user="ana")
+
+    assert [fact.summary for fact in facts] == ["I moved to Lisbon."]
