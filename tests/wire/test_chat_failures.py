@@ -14,7 +14,7 @@ from tests.wire.reach import KEY, Wire
 from tests.wire.servers import Compressed, Fail, ModelServer, Raw, Step
 from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
-from remanence import Chat, Conversation, Tool
+from remanence import Chat, Conversation, Message, Tool
 from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest, TextDelta
 from remanence.errors import InvalidMessage, ModelError
 from remanence.protocols import ModelRequest
@@ -115,6 +115,18 @@ async def test_a_message_that_waits_for_its_answer_is_not_appended_twice(wire: W
         await said(chat, wire, "Hello.")
 
         assert await kept(conversation) == ["Hello.", "[Fact] noted", "Hello.", "[Fact] noted"]
+
+
+async def test_a_waiting_message_in_the_words_of_another_member_is_appended(wire: Wire) -> None:
+    wire.server.script(Fail(500))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        with pytest.raises(ModelError):
+            await chat.send(Message.user("Yes, sign me up.", name="bo"))
+        await chat.send(Message.user("Yes, sign me up.", name="ana"))
+
+        names = [message.name for message in await conversation.messages()]
+        assert names == ["bo", "ana", None]
 
 
 async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(wire: Wire) -> None:

@@ -60,9 +60,9 @@ class Chat:
 
     When a call fails, the user's message and the finished rounds stay on the tape, but nothing of
     the failed answer, even if its stream failed in the middle. `send()` or `stream()` without a text
-    then continues from there; so does the same text again, which is not appended twice. When a
-    stream is closed early, the partial answer is stored with `BROKEN_OFF` at its end, and the
-    question counts as unanswered.
+    then continues from there; so does the same text again, which is not appended twice unless it
+    comes under another name. When a stream is closed early, the partial answer is stored with
+    `BROKEN_OFF` at its end, and the question counts as unanswered.
 
     A message with an `id` is asked only once: sent again, it gets the answer on the tape. If that
     was broken off and the conversation went on since, the message is refused.
@@ -389,7 +389,9 @@ def _repeats(message: Message, newest: Question, answer_id: str | None) -> bool:
     if answer is not None and (answer_id is None or answer.id != answer_id):
         return False
     asked = newest.message
-    return message.id is None and asked is not None and message.content == asked.content
+    if message.id is not None or asked is None:
+        return False
+    return (message.name, message.content) == (asked.name, asked.content)
 
 
 def _user_message(text: object) -> Message:
