@@ -571,7 +571,7 @@ class Memory:
     ) -> Path:
         """Add a line to a user's daily notes, and return the path of the file.
 
-        The day and the time are those of *timezone*, by default UTC.
+        The day and the time are those of *timezone*, by default UTC; the line has its UTC offset.
 
         Raises:
             InvalidPolicy: the setting `daily_directory` is missing.

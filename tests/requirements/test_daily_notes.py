@@ -91,6 +91,26 @@ async def test_a_note_is_in_the_file_of_its_users_day(tmp_path: Path) -> None:
     assert fact.valid_from.astimezone(zone).date() == date(2027, 1, 4)
 
 
+async def test_a_note_holds_from_its_users_time_until_a_later_statement(tmp_path: Path) -> None:
+    clock, zone = FixedClock(MONDAY), timezone(timedelta(hours=2))
+    async with opened(tmp_path, clock) as memory:
+        file = await memory.note("I live in Oslo.", user="ana", timezone=zone)
+        clock.advance(3_600)
+        await memory.facts.save("I moved to Bergen.", user="ana")
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+        facts = await memory.facts.list(user="ana", history=True)
+        curated = (file.parent / "MEMORY.md").read_text()
+
+    noted = file.parent / "archive" / file.name
+    assert noted.read_text() == "# 2027-01-04\n- 11:30 UTC+02:00 I live in Oslo.\n"
+    assert "- 11:30 I live in Oslo.\n" in curated
+    assert {fact.summary: (fact.valid_from, fact.valid_to) for fact in facts} == {
+        "I live in Oslo.": (MONDAY, MONDAY + timedelta(hours=1)),
+        "I moved to Bergen.": (MONDAY + timedelta(hours=1), None),
+    }
+
+
 async def test_a_line_written_by_hand_may_begin_with_an_hour_of_one_digit(tmp_path: Path) -> None:
     folder = tmp_path / "default" / "ana"
     folder.mkdir(parents=True)
@@ -101,6 +121,20 @@ async def test_a_line_written_by_hand_may_begin_with_an_hour_of_one_digit(tmp_pa
 
     assert fact.summary == "I'm allergic to peanuts."
     assert fact.valid_from == MONDAY.replace(hour=9, minute=5)
+
+
+def test_the_time_of_a_line_has_an_offset_only_behind_utc() -> None:
+    text = "- 9:05 UTC-07:00 LH 454\n- 10:00-11:00 gym\n- 27:80 foo\n- 13:00 UTC RE 5\n- 8:00 +1\n"
+
+    assert [
+        (note.text, str(note.observed_at)[11:]) for note in notes_of_day(text, MONDAY.date())
+    ] == [
+        ("9:05 LH 454", "09:05:00-07:00"),
+        ("10:00-11:00 gym", "12:00:00+00:00"),
+        ("27:80 foo", "12:00:00+00:00"),
+        ("13:00 UTC RE 5", "13:00:00+00:00"),
+        ("8:00 +1", "08:00:00+00:00"),
+    ]
 
 
 @pytest.mark.req("Z-55", "Z-76", "Z-77")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, NamedTuple, TypeAlias
 
+from remanence.dates.local_time import zone_of
 from remanence.notes import one_line, render_notes
 from remanence.types import Note, NoteFormat
 
@@ -20,6 +21,10 @@ Signature: TypeAlias = Literal["absent", "unsigned", "intact", "edited"]
 _SIGNED = re.compile(r"^<!-- remanence: sha256 of the rest is ([0-9a-f]{64}) -->\n", re.MULTILINE)
 _MARKER = re.compile(r"^<!-- remanence: summary of \S+, source \S+ -->\n", re.MULTILINE)
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+")
+_TIME = re.compile(
+    r"^((?:[01]?[0-9]|2[0-3]):[0-5][0-9])(?: UTC([+-](?:[01][0-9]|2[0-3])(?::[0-5][0-9]){1,2}))? "
+)
+"""The time of a line, such as `21:30` or `21:30 UTC-07:00`; `10:00-11:00` may be a period."""
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _MAX_TOPIC = 80
 
@@ -41,13 +46,17 @@ class DayNotes:
 
 
 def entry(text: str, at: datetime) -> str:
-    """Format a note as a line of its day's file."""
-    return f"- {at:%H:%M} {one_line(text)}"
+    """Format a note as a line of its day's file; its time has the UTC offset, unless it is zero."""
+    offset = f" {zone_of(at)}" if at.utcoffset() else ""
+    return f"- {at:%H:%M}{offset} {one_line(text)}"
 
 
 def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
-    """Return a note for each non-empty line, numbered by line; headings become topics."""
-    observed_at = datetime.combine(day, time(12), tzinfo=UTC)  # the same day in nearly all zones
+    """Return a note for each non-empty line, numbered by line; headings become topics.
+
+    A note was observed at the time with which its line begins, in UTC without an offset; its text
+    keeps the time, but no offset.
+    """
     notes: list[Note] = []
     topic: str | None = None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -56,16 +65,28 @@ def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
             title = heading[1].strip()
             topic = None if title == day.isoformat() else title[:_MAX_TOPIC] or None
         elif stripped:
+            item = _ITEM.sub("", stripped, count=1)
             notes.append(
                 Note(
-                    text=_ITEM.sub("", stripped, count=1),
+                    text=_TIME.sub(r"\1 ", item),
                     first_seq=number,
                     last_seq=number,
-                    observed_at=observed_at,
+                    observed_at=datetime.combine(day, _time_of(item)),
                     topic=topic,
                 )
             )
     return tuple(notes)
+
+
+def without_time(text: str) -> str:
+    """Remove the time at the beginning of a line."""
+    return _TIME.sub("", text)
+
+
+def _time_of(line: str) -> time:
+    if (found := _TIME.match(line)) is None:
+        return time(12, tzinfo=UTC)  # the same day in nearly all zones
+    return time.fromisoformat(found[1].zfill(5) + (found[2] or "+00:00"))
 
 
 def fingerprint(text: str) -> str:

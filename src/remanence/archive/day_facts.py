@@ -1,18 +1,13 @@
 """Saving the facts of a day's notes."""
 
-import contextlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import time
 
-from remanence.archive.daily_notes import DayNotes
+from remanence.archive.daily_notes import DayNotes, without_time
 from remanence.errors import StoreError
 from remanence.facts.extraction import TRIES, Extraction
 from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
-
-_TIMED = re.compile(r"(\d?\d:\d\d) (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +45,10 @@ class DayFacts:
         )
 
     def _message(self, note: Note) -> Message:
-        """Return a line as a user message, at the time with which the line begins."""
-        text, at = note.text, note.observed_at
-        if at is not None and (found := _TIMED.fullmatch(text)):
-            with contextlib.suppress(ValueError):  # such as 27:80
-                clock = time.fromisoformat(found[1].zfill(5))
-                text, at = found[2], at.replace(hour=clock.hour, minute=clock.minute)
-        tokens = self.count_text(text)
-        return Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
+        """Return a line as a user message, without the time with which it begins."""
+        message = Message.user(without_time(note.text))
+        return message.replace(
+            seq=note.first_seq,
+            created_at=note.observed_at,
+            tokens=self.count_text(message.text),
+        )
