@@ -330,6 +330,25 @@ async def test_a_day_that_is_written_again_after_its_archive_is_added_to_it(
     assert "badge is K-7" in (folder / "MEMORY.md").read_text()
 
 
+async def test_lines_of_a_rewritten_day_that_were_summarised_before_are_left_out(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        file = await memory.note("I live in Oslo.", user="ana")
+        before = file.read_text()
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+        file.write_text(f"{before}- 18:00 My sister Lena lives in Rome.\n")
+        [done] = await memory.consolidate(user="ana")
+
+    curated = (file.parent / "MEMORY.md").read_text()
+    assert curated.count("## 2027-01-04") == 2
+    assert curated.count("I live in Oslo.") == 1
+    assert curated.endswith("## 2027-01-04\n\n- 18:00 My sister Lena lives in Rome.\n")
+    assert done.facts == 1
+
+
 async def test_a_day_whose_summary_fails_stays_as_it_is(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     folder = tmp_path / "default" / "ana"

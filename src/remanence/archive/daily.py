@@ -246,7 +246,7 @@ class DailyNotes:
         while found := await self._read_day(folder, day):
             text, is_summarised = found
             if not is_summarised:
-                section, new = await self._summarise(day, text, owner)
+                section, new = await self._summarise(folder, day, text, owner)
                 await self._write_section(folder, section)
                 facts += new
             await self._archive(folder, day, text)
@@ -261,11 +261,13 @@ class DailyNotes:
         summarised = daily_notes.marker(day, daily_notes.fingerprint(text))
         return text, summarised in _read_memory(folder).body
 
-    async def _summarise(self, day: date, text: str, owner: Owner) -> tuple[str, int]:
+    async def _summarise(self, folder: Path, day: date, text: str, owner: Owner) -> tuple[str, int]:
         """Return the section for a day, and the number of new facts, which are saved."""
         safe_text = await asyncio.to_thread(lambda: redact(_readable(text)))
         source = daily_notes.fingerprint(text)
+        archived = await self._archived_lines(folder, day)
         notes = daily_notes.notes_of_day(safe_text, day)
+        notes = tuple(note for note in notes if note.text not in archived)
         kept: tuple[Note, ...] = ()
         facts = 0
         if notes:
@@ -273,6 +275,15 @@ class DailyNotes:
             noted = daily_notes.DayNotes(day=day, notes=notes, source=source)
             facts = await self.extract(noted, owner)
         return daily_notes.summary(day, source, kept, self.policy.note_format), facts
+
+    @in_thread
+    def _archived_lines(self, folder: Path, day: date) -> set[str]:
+        """Return the lines of a day that were summarised before."""
+        archive = folder / "archive"
+        texts = (
+            redact(_readable(_read(archive / name) or "")) for name in _glob(f"{day}*.md", archive)
+        )
+        return {note.text for text in texts for note in daily_notes.notes_of_day(text, day)}
 
     async def _reflect(self, notes: tuple[Note, ...], text: str, owner: Owner) -> tuple[Note, ...]:
         tokens = await asyncio.to_thread(self.count_text, text)
