@@ -57,7 +57,7 @@ def in_thread(
     return run
 
 
-def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
+def safe_name(name: str, *, taken: Collection[str] = (), max_length: int = MAX_NAME) -> str:
     """Return a unique file name for *name*, which is never a path.
 
     Everything but lower-case letters, digits, `_` and `-` is percent-encoded, including capitals,
@@ -72,9 +72,9 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     )
     if encoded in taken or _DEVICES.fullmatch(encoded):
         encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"
-    if len(encoded) > MAX_NAME:
+    if len(encoded) > max_length:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{encoded[: MAX_NAME - 41]}~{digest[:40]}"
+        return f"{encoded[: max_length - 41]}~{digest[:40]}"
     return encoded
 
 

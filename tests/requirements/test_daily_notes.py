@@ -640,7 +640,27 @@ async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None
     assert "hunter2" not in (folder / "MEMORY.md").read_text()
 
 
-@pytest.mark.parametrize(("user", "why"), [("", "is not a name"), ("x" * 500, "has no folder")])
+async def test_a_name_of_forty_letters_of_any_script_has_a_folder(tmp_path: Path) -> None:
+    user, clock = "Ж" * 40, FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        await memory.note("I live in Oslo.", user=user)
+        clock.advance(3 * DAY)
+        [done] = await memory.consolidate()
+        erased = await memory.forget_user(user)
+
+    assert (done.user, done.facts) == (user, 1)
+    assert len(erased.files) == 2
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [
+        ("", "is not a name"),
+        pytest.param("x" * 500, "has no folder: name both, in at most 240 characters", id="long"),
+        pytest.param("Ж" * 41, "each byte other than a-z, 0-9, _ and - takes three", id="cyrillic"),
+    ],
+)
 async def test_a_user_without_a_folder_is_refused(tmp_path: Path, user: str, why: str) -> None:
     async with opened(tmp_path, FixedClock(MONDAY)) as memory:
         with pytest.raises(InvalidMessage, match=why):

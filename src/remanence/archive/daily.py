@@ -53,6 +53,8 @@ INTERVAL_SECONDS = 3_600.0
 
 MEMORY_FILE = "MEMORY.md"
 LOCK_FILE = ".lock"
+MAX_FOLDER_NAME = 240
+"""Below the 255 of file systems. A longer name would end in a hash, which leads back to no user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +185,7 @@ class DailyNotes:
         """Return the users that have a folder; other folders are ignored."""
         folders = [self.directory / name for name in sorted(_glob("*/*/", self.directory))]
         named = [(Owner(unquote(f.parent.name), unquote(f.name)), f) for f in folders]
-        return tuple(
-            owner
-            for owner, folder in named
-            if (safe_name(owner.tenant), safe_name(owner.user)) == (folder.parent.name, folder.name)
-        )
+        return tuple(owner for owner, folder in named if self._folder_of(owner) == folder)
 
     async def consolidate(self, owner: Owner) -> Consolidation:
         """Summarise a user's old days into the memory file, save their facts, and archive them.
@@ -349,13 +347,14 @@ class DailyNotes:
         if folder is None:
             raise InvalidMessage(
                 f"user {owner.user!r} of tenant {owner.tenant!r} has no folder: name both, in at most "
-                "120 bytes"
+                f"{MAX_FOLDER_NAME} characters as folders, where each byte other than a-z, 0-9, _ and - "
+                "takes three"
             )
         return folder
 
     def _folder_of(self, owner: Owner) -> Path | None:
         """Return the folder of a user; None if a name is empty or too long for one."""
-        names = [safe_name(name) for name in owner if name]
+        names = [safe_name(name, max_length=MAX_FOLDER_NAME) for name in owner if name]
         if len(names) < 2 or any("~" in name for name in names):
             return None
         return self.directory.joinpath(*names)
