@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -249,6 +250,22 @@ async def test_a_turn_may_bring_a_channel_and_an_identity(
     contexts = [request.context for request in speaker.requests]
     assert [context.system[0].text for context in contexts] == ["You are Ada.", "You are Bo."]
     assert ["whatsapp" in context.volatile for context in contexts] == [True, False]
+
+
+async def test_messages_and_contexts_may_bring_the_time_zone_of_the_user(
+    remote: AsyncClient,
+) -> None:
+    trip = remote.conversation("trip")
+    old = {**FLIGHT, "created_at": "2025-05-01T09:00:00Z"}
+    hello = {"role": "user", "content": "Hello."}
+    (kept, _) = await trip.append(old, hello, timezone="Asia/Tokyo")
+    context = await trip.context(timezone="Asia/Dhaka", format="text")
+
+    assert kept.created_at is not None
+    assert kept.created_at.utcoffset() == timedelta(hours=9)
+    assert "UTC+06:00" in str(context.request["text"])
+    with pytest.raises(InvalidArgument, match="use the name of a time zone"):
+        await trip.context(timezone="Dhaka")
 
 
 async def test_an_error_in_a_stream_is_raised(remote: AsyncClient, speaker: Speaker) -> None:

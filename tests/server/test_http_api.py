@@ -318,6 +318,23 @@ async def test_a_context_is_a_request_of_its_provider(client: Client) -> None:
         assert context["stats"]["first_raw_seq"] > 1
 
 
+async def test_messages_and_contexts_have_the_time_zone_of_the_user(client: Client) -> None:
+    old = {
+        "role": "user",
+        "content": "My flight is tomorrow.",
+        "created_at": "2025-05-01T09:00:00Z",
+    }
+    messages = [old, {"role": "user", "content": "Hello again."}]
+    path = f"{TRIP}/messages"
+    appended = await client.post(path, messages=messages, timezone="Asia/Tokyo")
+    context = await client.post(f"{TRIP}/context", format="text", timezone="Asia/Dhaka")
+    refused = await client.post(path, messages=messages, timezone="Tokyo")
+
+    assert [m["created_at"][-6:] for m in appended.json()["messages"]] == ["+09:00", "+09:00"]
+    assert "UTC+06:00" in context.json()["request"]["text"]
+    assert refused.status_code == 422
+
+
 async def test_notes_log_and_search_can_be_read(client: Client) -> None:
     await fill(client)
     state = (await client.post(f"{TRIP}/end?user=ana")).json()

@@ -64,9 +64,13 @@ class AsyncConversation:
         self,
         *messages: JsonObject,
         format: MessageFormat = "openai",  # noqa: A002 - the field's name
+        timezone: str | None = None,
     ) -> list[MessageDocument]:
-        """Append messages to the tape, all or none; they are durable when this returns."""
-        body = make_body(NewMessages, messages=[*messages], format=format)
+        """Append messages to the tape, all or none; they are durable when this returns.
+
+        *timezone* is the name of the user's time zone, such as "Europe/Berlin".
+        """
+        body = make_body(NewMessages, messages=[*messages], format=format, timezone=timezone)
         return (await self._post(MessagesDocument, "/messages", body)).messages
 
     async def messages(
@@ -90,8 +94,12 @@ class AsyncConversation:
         channel: str | None = None,
         model: str | None = None,
         format: RequestFormat = "anthropic",  # noqa: A002 - the field's name
+        timezone: str | None = None,
     ) -> ContextDocument:
-        """Return the context for the next model call, in a provider's format."""
+        """Return the context for the next model call, in a provider's format.
+
+        Days are those of *timezone*, by default of the newest user message.
+        """
         body = make_body(
             ContextBody,
             system=system,
@@ -101,6 +109,7 @@ class AsyncConversation:
             channel=channel,
             model=model,
             format=format,
+            timezone=timezone,
         )
         return await self._post(ContextDocument, "/context", body)
 

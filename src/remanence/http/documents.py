@@ -101,7 +101,13 @@ def _require_zone(name: str) -> str:
     return name
 
 
-TimeZone = Annotated[str, AfterValidator(_require_zone)]
+TimeZone = Annotated[
+    Annotated[str, AfterValidator(_require_zone)] | None,
+    Field(
+        description='The user\'s time zone, for days such as "tomorrow".',
+        examples=["Europe/Berlin"],
+    ),
+]
 """The IANA name of a time zone that this machine knows."""
 
 
@@ -160,6 +166,7 @@ class NewMessages(_Body):
         examples=[[{"role": "user", "content": "My flight is LH 454.", "id": "m-1"}]],
     )
     format: MessageFormat = "openai"
+    timezone: TimeZone = None
 
 
 class MessageDocument(BaseModel):
@@ -191,6 +198,7 @@ class ContextBody(_Body):
     channel: Text | None = Field(default=None, max_length=100)
     model: Text | None = None
     format: RequestFormat = "anthropic"
+    timezone: TimeZone = None
 
 
 class ContextDocument(BaseModel):
@@ -247,11 +255,7 @@ class ChatBody(_Body):
     identity: Text | None = Field(
         default=None, max_length=4_000, description="Instead of the server's `--identity`."
     )
-    timezone: TimeZone | None = Field(
-        default=None,
-        description='The user\'s time zone, for days such as "tomorrow".',
-        examples=["Europe/Berlin"],
-    )
+    timezone: TimeZone = None
 
 
 class TextDocument(BaseModel):

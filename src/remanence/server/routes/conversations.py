@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Final
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query
 
@@ -24,6 +25,7 @@ from remanence.http.documents import (
     NewMessages,
     Text,
 )
+from remanence.memory import Memory
 from remanence.server.messages import IdempotencyKey, read_message, write_message
 from remanence.server.problems import declare
 from remanence.server.routes import Limit, Named, OpenMemory, Tenant, User, new_conversation_id
@@ -89,7 +91,7 @@ async def read_conversation(conversation: Named) -> ConversationDocument:
     responses=declare("unreadable_body", "invalid_message", "duplicate_message", "wrong_user"),
 )
 async def append_messages(
-    conversation: Named, body: NewMessages, key: IdempotencyKey = None
+    memory: OpenMemory, conversation: Named, body: NewMessages, key: IdempotencyKey = None
 ) -> MessagesDocument:
     """Append messages to the tape, all or none; they are durable when the response arrives."""
 
@@ -101,10 +103,21 @@ async def append_messages(
 
     messages = await asyncio.to_thread(read)  # one may have a million values
     is_keyed = key is not None and not any("id" in data for data in body.messages)
+    conversation = _in_zone(memory, conversation, body.timezone)
     appended = await conversation.append(*messages, as_one=is_keyed)
     if is_keyed and appended:
         await _require_end(conversation, f"{key}:{len(appended)}", after=appended[-1].seq)
     return await asyncio.to_thread(_messages_document, appended, body.format)
+
+
+def _in_zone(memory: Memory, conversation: Conversation, name: str | None) -> Conversation:
+    """Return a conversation in the time zone of a request, if it names one."""
+    return memory.conversation(
+        conversation.id,
+        tenant=conversation.ref.tenant,
+        user=conversation.user,
+        timezone=ZoneInfo(name) if name else None,
+    )
 
 
 async def _require_end(conversation: Conversation, next_id: str, *, after: int) -> None:
@@ -132,9 +145,12 @@ async def read_messages(
     "/{id}/context",
     responses=declare("unreadable_body", "invalid_message", "wrong_user", "context_overflow"),
 )
-async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
+async def build_context(
+    memory: OpenMemory, conversation: Named, body: ContextBody
+) -> ContextDocument:
     """Return the context for the next model call, in a provider's format."""
-    context = await conversation.context(**body.model_dump(exclude={"format"}))
+    conversation = _in_zone(memory, conversation, body.timezone)
+    context = await conversation.context(**body.model_dump(exclude={"format", "timezone"}))
     if body.format == "text":
         request: JsonObject = {"text": context.to_text()}
     else:
