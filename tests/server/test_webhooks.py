@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from fastapi import FastAPI, Request, Response
 from tests.project.test_readme import examples
@@ -111,6 +112,25 @@ async def test_an_event_that_is_refused_is_posted_again_under_its_id_and_in_orde
     assert len(set(ids)) == 3
     assert "the receiver answered 500" in caplog.text
     assert "hidden" not in caplog.text
+
+
+@pytest.mark.parametrize("late", [TimeoutError(), httpx2.ReadTimeout("")])
+async def test_the_error_of_a_late_answer_says_how_long_it_was_waited_for(late: Exception) -> None:
+    def answer_late(_: httpx2.Request) -> httpx2.Response:
+        raise late
+
+    webhook = Webhook("http://receiver.example/hook", secret=SECRET)
+    transport = httpx2.MockTransport(answer_late)
+    async with (
+        Memory.open("sqlite:///:memory:", policy=POLICY) as memory,
+        httpx2.AsyncClient(transport=transport) as client,
+    ):
+        await talk(memory, "trip")
+        (event, *_) = (await memory.read_events(after=0)).events
+        with pytest.raises(TimeoutError, match=r"^no answer within 15 s$") as raised:
+            await webhook.post(client, memory.clock, event)
+
+    assert raised.value.__cause__ is None  # which the log would quote
 
 
 async def test_a_request_to_forget_is_in_the_event_wherever_events_go(receiver: Receiver) -> None:

@@ -62,12 +62,15 @@ class Webhook:
 
         Raises:
             ConnectionError: the receiver's status was not 2xx.
-            httpx2.HTTPError, TimeoutError: the receiver did not answer.
+            httpx2.HTTPError, TimeoutError: the receiver did not answer, or not in time.
         """
         body = EVENT.dump_json(event)
         headers = self.headers(event, body, at=clock.now())
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            response = await client.post(self._url, content=body, headers=headers)
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                response = await client.post(self._url, content=body, headers=headers)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise TimeoutError(f"no answer within {TIMEOUT_SECONDS:g} s") from None
         if not response.is_success:
             raise ConnectionError(f"the receiver answered {response.status_code}")
 
