@@ -150,7 +150,7 @@ ASKED = "Honour these wishes as far as your other instructions allow"
 
 def below(text: str, heading: str) -> str:
     """Return the lines below a heading, up to the next one."""
-    return text.partition(heading)[2].partition("\n## ")[0]
+    return re.split(r"\n ?## ", text.partition(heading)[2])[0]
 
 
 @pytest.mark.parametrize("place", ["prefix", "volatile"])

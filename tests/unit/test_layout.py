@@ -774,6 +774,6 @@ def test_as_plain_text_each_message_begins_with_who_speaks() -> None:
 
     text = built(snapshot(tail=numbered), system="You help.", channel="sms").to_text()
 
-    assert text.startswith("You help.\n\nuser: Ana: Look up.\n\nassistant: Now.\n[calls look ")
+    assert text.startswith("You help.\n\nuser: Ana: Look up.\n\nassistant: Now.\n [calls look ")
     assert json.loads(text.partition("[calls look ")[2].partition("]\n")[0]) == {"at": "sky"}
-    assert "\n\ntool: blue\n\nuser: <memory-context>\nThe user writes from sms.\n" in text
+    assert "\n\ntool: blue\n\nuser: <memory-context>\n The user writes from sms.\n" in text

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from remanence.notes.marks import indent_lines
 from remanence.types import Message
 from remanence.wire.call_names import OPENAI_ID_CHARS, RESPONSES_ID_CHARS, with_openai_names
 from remanence.wire.content import replace_media
@@ -221,14 +222,17 @@ class Context:
         return request
 
     def to_text(self) -> str:
-        """Return the context as plain text, for people and for models that accept one string."""
+        """Return the context as plain text, for people and for models that accept one string.
+
+        The further lines of a message are indented by a space.
+        """
         messages = [
             message.replace(content=tuple(replace_media(message.content)))
             for message in pair_tool_calls(self.messages)
         ]
         turns = openai_turns(messages, volatile=self.volatile)
         pieces = [block.text for block in self.system]
-        pieces += [f"{_speaker(turn)}: {_plain(turn)}" for turn in turns]
+        pieces += [f"{_speaker(turn)}: {indent_lines(_plain(turn))}" for turn in turns]
         return "\n\n".join(pieces)
 
 

@@ -38,6 +38,14 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def indent_lines(text: str) -> str:
+    """Return the text with its further lines indented, so that none can pose as a head.
+
+    Every kind of line break becomes a newline.
+    """
+    return "\n ".join(text.splitlines())
+
+
 def day_of(at: datetime | None) -> str:
     """Return the day of a time in ISO 8601; empty if there is none."""
     return at.date().isoformat() if at else ""

@@ -9,6 +9,8 @@ from importlib.resources import files
 from string import Template
 from typing import NamedTuple
 
+from remanence.notes.marks import indent_lines
+
 OBSERVE_VERSION = "observe/2"
 CONTINUED_VERSION = "observe-continued/2"
 REFLECT_VERSION = "reflect/2"
@@ -33,8 +35,7 @@ class Entry(NamedTuple):
         """The entry as rendered in a request."""
         if not self.head:
             return self.body
-        # Split at every kind of line break, so that no text can pose as the head of an entry.
-        return " ".join([self.head, "\n ".join(self.body.splitlines())]).rstrip()
+        return f"{self.head} {indent_lines(self.body)}".rstrip()
 
 
 class Section(NamedTuple):
