@@ -159,6 +159,21 @@ async def test_a_turn_brings_texts_by_meaning_that_are_nearer_than_most() -> Non
     assert "street" not in near + far
 
 
+async def test_a_fact_of_another_member_is_found_with_its_speaker() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        group = memory.conversation("group", user="club")
+        await group.append(
+            Message.user("My doctor is in Oslo.", name="bo"), Message.user("I live in Oslo.")
+        )
+        await group.end()
+        found = await memory.recall("Oslo", user="club", kind="fact")
+
+    assert {hit.text: hit.speaker for hit in found} == {
+        "bo: My doctor is in Oslo.": "bo",
+        "I live in Oslo.": None,
+    }
+
+
 async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
     unseen = Policy.default(facts_tokens=0)
     async with Memory.open(IN_MEMORY, embedder=Meanings(), policy=unseen) as memory:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from remanence.facts.tags import HOME, SPEAKER
+from remanence.facts.tags import HOME, speaker_of
 from remanence.languages.vocabulary import Vocabulary, find_cue, vocabulary_of
 from remanence.observers.extractive.render import Word, has_digit, terms_of, words
 from remanence.observers.learned.function_words import WORD, language_of
@@ -49,8 +49,7 @@ def meaning(said: Fact | FactDraft) -> Meaning:
     """Return the meaning of a fact, whose speaker is the user unless a tag names another."""
     if not said.tags:
         return meaning_of(said.summary)
-    names = (tag.removeprefix(SPEAKER) for tag in said.tags if tag.startswith(SPEAKER))
-    speaker = next(names, "")
+    speaker = speaker_of(said)
     return meaning_of(said.summary.removeprefix(f"{speaker}: "), speaker)
 
 

@@ -1,6 +1,6 @@
 """Tags and makers of facts that decide how they are merged and shown."""
 
-from remanence.types import Fact
+from remanence.types import Fact, FactDraft
 
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
@@ -14,6 +14,12 @@ SAVED = "saved"
 """Maker of facts that a program or the tool of a model saved."""
 STATEMENTS = "extractive/"
 """Beginning of `made_by` of facts that are statements, in the words of the user."""
+
+
+def speaker_of(said: Fact | FactDraft) -> str:
+    """Return the name of the speaker of a fact; empty for the user."""
+    names = (tag.removeprefix(SPEAKER) for tag in said.tags if tag.startswith(SPEAKER))
+    return next(names, "")
 
 
 def is_wish(fact: Fact) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from remanence.facts.tags import speaker_of
 from remanence.languages.letters import LETTER_OR_DIGIT
 from remanence.notes.excerpts import whole
 from remanence.notes.plain_text import plain_text
@@ -61,6 +62,7 @@ def fact_hit(fact: Fact) -> Hit:
         score=0.0,
         source_id=fact.id,
         conversation=fact.conversation,
+        speaker=speaker_of(fact) or None,
     )
 
 

@@ -17,11 +17,11 @@ HitKind: TypeAlias = Literal["note", "message", "fact"]
 class Hit:
     """A found note, raw message or fact, with the messages it comes from.
 
-    A note has a tag and a priority, a message has a role, and both have a speaker, by name or role.
-    `conversation` is the id of the source; for a fact saved by hand it is None, and `first_seq` is
-    0. `source_id` is the id of the segment, message or fact, `snippet` the matching part of the text.
-    `score` orders the hits of one search; it comes from their ranks and says nothing of how well one
-    matches.
+    A note has a tag and a priority, a message has a role, and both have a speaker, by name or role;
+    a fact has a speaker if its tag names one. `conversation` is the id of the source; for a fact
+    saved by hand it is None, and `first_seq` is 0. `source_id` is the id of the segment, message or
+    fact, `snippet` the matching part of the text. `score` orders the hits of one search; it comes
+    from their ranks and says nothing of how well one matches.
     """
 
     kind: HitKind
