@@ -150,6 +150,35 @@ def test_a_line_may_be_a_conversation_with_its_user_and_time(
     assert json.loads(usage.stdout)["user"] == "ana"
 
 
+def test_a_name_beside_messages_is_that_of_each_user_message_without_one(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    messages = [
+        said(None, "I live in Oslo."),
+        said(None, "I live in Rome.", name="cem"),
+        {"role": "assistant", "content": "Noted."},
+    ]
+    line = {"conversation": "a", "user": "ana", "name": "bo", "messages": messages}
+
+    assert cli("import", write(tmp_path / "history.jsonl", line), "--db", url).returncode == 0
+
+    names = [message.get("name") for message in imported(cli, url, "a")]
+    assert names == ["bo", "cem", None]
+    facts = json.loads(cli("facts", "ana", "--db", url, "--json").stdout)["facts"]
+    assert {fact["summary"].partition(":")[0] for fact in facts} == {"bo", "cem"}
+
+
+def test_keys_of_users_messages_that_are_not_read_are_counted(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    lines = [said("a", "Hello.", user="ana", sender="bo", rating=None, id="m1") for _ in "ab"]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    counted = json.loads(cli("import", file, "--db", url, "--json").stdout)
+
+    assert counted["left_out"] == {"sender": 2}
+
+
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [

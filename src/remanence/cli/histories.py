@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
-from remanence.cli.transcripts import TIME_KEYS, read_message
+from remanence.cli.transcripts import READ_KEYS, TIME_KEYS, read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.recent import Recent
 from remanence.types import ConversationRef, Message, check_message
@@ -21,6 +21,7 @@ from remanence.wire.json_value import quote
 ID_PREFIX: Final = "import:"
 """Prefix of generated message ids, followed by the file and the position in it."""
 
+_READ_KEYS: Final = READ_KEYS | {"conversation", "user", "tenant"}
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
 _MAX_CONVERSATIONS: Final = 10_000
@@ -52,8 +53,9 @@ class HistoryReader:
     """Reads JSON Lines of messages; keys of a message override those of the objects around it.
 
     `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
-    message ids. Content of an export that a message cannot have is counted in `left_out`. A message
-    without a time has that of the one before in its conversation, or else of a later one nearby.
+    message ids. Content of an export that a message cannot have is counted in `left_out`, and keys
+    of a user's message that are not read. A message without a time has that of the one before in its
+    conversation, or else of a later one nearby.
     """
 
     name: str
@@ -111,6 +113,9 @@ class HistoryReader:
         tenant = _text(record, "tenant") or self.tenant
         ref = ConversationRef(tenant, conversation)
         user = _text(record, "user") or self.user
+        if message.role == "user":
+            keys = record.value.items()
+            self.left_out.update(key for key, value in keys if value and key not in _READ_KEYS)
         is_exported = any(isinstance(outer, ExportedConversation) for outer in record.outer)
         return HistoryMessage(
             record.place, ref, user, self._date(message, ref, record), is_exported

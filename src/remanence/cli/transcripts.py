@@ -41,6 +41,9 @@ _ANSWER_FIELDS = {"annotations", "reasoning", "reasoning_content", "reasoning_de
 _ANTHROPIC_BLOCKS = {"compaction", "container_upload", "document", "image", "search_result"}
 _ANTHROPIC_SUFFIXES = ("thinking", "tool_result", "tool_use")
 
+READ_KEYS = MESSAGE_FIELDS | _ANSWER_FIELDS | _ITEM_FIELDS | {"parts", *TIME_KEYS}
+"""Keys of messages that are read."""
+
 
 class Entry(NamedTuple):
     """A message of a transcript with its position; `empty` if it had no content."""
@@ -136,15 +139,14 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     if "role" not in data or "parts" in data:
         _refuse_export(data)
     try:
-        message, name = _read(data), data.get("name") if "role" in data else None
+        message = _read(data)
     except InvalidMessage as error:
         raise InvalidMessage(f"{error}; {FORMATS}") from error
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
+    name = _name(record, message)
     if empty := is_empty(message):
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
     at = _creation_time(record)
-    return message.replace(id=message_id, name=name or None, created_at=at), empty
+    return message.replace(id=message_id, name=name, created_at=at), empty
 
 
 def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
@@ -226,6 +228,16 @@ def _read(data: JsonObject) -> Message:
         for part, kind in zip(parts, types, strict=True)
     )
     return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
+
+
+def _name(record: Record, message: Message) -> str | None:
+    """Return the name of a message, or for a user's without one that beside its `messages`."""
+    name = record.value.get("name") if "role" in record.value else None
+    if name is None and message.role == "user":
+        name = next((outer.get("name") for outer in record.outer[-1:] if "messages" in outer), None)
+    if name is not None and not isinstance(name, str):
+        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
+    return name or None
 
 
 def _creation_time(record: Record) -> datetime | None:
