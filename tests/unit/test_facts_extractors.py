@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from datetime import UTC, datetime
+from itertools import permutations
 
 import pytest
 
@@ -416,6 +417,24 @@ async def test_a_user_whose_name_has_marks_is_still_the_user() -> None:
     (fact,) = await ExtractiveFacts().extract(named)
 
     assert fact.summary.startswith("I live")
+
+
+@pytest.mark.parametrize(("user", "name"), [*permutations(["Jos\u00e9", "jose\u0301"])])
+async def test_a_user_whose_name_is_in_another_normal_form_is_still_the_user(
+    user: str, name: str
+) -> None:
+    said = request("I live in Oslo with my two dogs.")
+    (message,) = said.messages
+    named = dataclasses.replace(said, user=user, messages=(message.replace(name=name),))
+    (fact,) = await ExtractiveFacts().extract(named)
+
+    assert fact.summary.startswith("I live")
+
+
+def test_a_speaker_has_one_name_in_each_normal_form() -> None:
+    speakers = {Message.user("Hi.", name=name).speaker for name in ("Jos\u00e9", "Jose\u0301")}
+
+    assert speakers == {"Jos\u00e9"}
 
 
 @pytest.mark.parametrize(("user", "name"), [("bo#1234", "bo-1234"), ("bo-1234", "bo#1234")])

@@ -11,6 +11,7 @@ from remanence.languages.vocabulary import Vocabulary, find_cue, vocabulary_of
 from remanence.observers.extractive.render import Word, has_digit, terms_of, words
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.types import Fact, FactDraft
+from remanence.wire.parts import fold_name
 
 ALIKE = 0.8
 """Share of the terms of two facts that both have if they say the same."""
@@ -64,7 +65,7 @@ def meaning_of(text: str, speaker: str = "") -> Meaning:
     cue = find_cue(text, "home")
     person = _person(text, said, cue, vocabulary) if cue else None
     return Meaning(
-        speaker=speaker.casefold(),
+        speaker=fold_name(speaker),
         text=text,
         words=frozenset(WORD.findall(text.casefold())),
         bag=bag,

@@ -38,6 +38,7 @@ from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Message
+from remanence.wire.parts import fold_name
 
 _MAX_CHARACTERS = 300
 """Length of a sentence that is a statement, and of a statement that is quoted with what it quotes."""
@@ -128,8 +129,8 @@ def is_user(source: Message, user: str) -> bool:
 
     The name is compared as it was sent: `bo#1234` and `bo-1234` are shown alike.
     """
-    name = (source.name or "").strip().casefold()
-    return source.speaker.casefold() == "user" or name == user.casefold()
+    is_unnamed = source.speaker.casefold() == "user"
+    return is_unnamed or fold_name(source.name or "") == fold_name(user)
 
 
 def _may_state(line: Line) -> bool:

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from unicodedata import normalize
 
 from remanence.wire.json_value import read_object
 
@@ -44,10 +45,16 @@ def label(name: str) -> str:
 
     Control, direction and zero-width characters are removed, as are leading marks of headings, list
     items and tags; within the name, brackets become parentheses and `#` a hyphen, so that a name cannot
-    pass for a part of the prompt.
+    pass for a part of the prompt. A letter with an accent is one character, however it was sent.
     """
-    shown = " ".join(_INVISIBLE.sub("", name[: 10 * MAX_LABEL]).split())
+    visible = normalize("NFC", _INVISIBLE.sub("", name[: 10 * MAX_LABEL]))
+    shown = " ".join(visible.split())
     return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip().translate(_INNER_MARKS)
+
+
+def fold_name(name: str) -> str:
+    """Return the form in which names are compared, without regard to case and normalisation form."""
+    return normalize("NFC", name).strip().casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
