@@ -305,6 +305,39 @@ def test_what_is_damaged_in_an_export_leaves_the_rest_of_it_readable(
     assert texts(cli, url) == ["A cut ? and a ."]
 
 
+@pytest.mark.parametrize(
+    ("damage", "kind", "reason"),
+    [
+        (
+            {**chatgpt(node("a", "root", "Hi."), id_="c0"), "mapping": None},
+            "conversation",
+            "conversation 'c0', 'Boats': its mapping is None",
+        ),
+        (
+            {"uuid": "c0", "name": "Boats", "account": {"uuid": "a"}},
+            "conversation",
+            "conversation 'c0', 'Boats': its chat_messages is None",
+        ),
+        (
+            chatgpt(node("a", "root", "Hi.", create_time="soon"), id_="c0"),
+            "message",
+            "conversation 'c0', message 'a': created_at 'soon' is not a time",
+        ),
+    ],
+)
+def test_a_damaged_conversation_of_an_export_is_named_and_the_others_are_imported(
+    cli: Cli, tmp_path: Path, url: str, damage: Json, kind: str, reason: str
+) -> None:
+    file = write(tmp_path / "conversations.json", [damage, chatgpt(node("b", "root", "Hello."))])
+
+    run = cli("import", file, "--db", url, "--json")
+
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"left out: conversations.json, {reason}")
+    assert json.loads(run.stdout)["left_out"] == {f"unreadable {kind}": 1}
+    assert texts(cli, url) == ["Hello."]
+
+
 def test_messages_of_the_vercel_ai_sdk_are_read_with_their_texts(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from remanence.wire.json_value import JsonObject
+from remanence.errors import InvalidMessage
+from remanence.wire.json_value import JsonObject, quote
 from remanence.wire.message_rules import storable
 
 LeftOut: TypeAlias = Counter[str]
@@ -18,6 +19,9 @@ OTHER_BRANCH: Final = "message of another branch"
 
 _SYSTEM: Final = ("system", "systemInstruction", "system_instruction", "instructions")
 """Keys of system texts beside the messages of a request to Anthropic, Gemini or OpenAI's Responses."""
+
+_CONVERSATIONS: Final = ({"title", "mapping"}, {"uuid", "chat_messages"}, {"uuid", "account"})
+"""Keys of a conversation of ChatGPT or Claude, even if its messages are missing."""
 
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
 _REFERENCE: Final = re.compile("\ue200[^\ue201]*+\ue201")
@@ -33,7 +37,11 @@ class ExportedConversation(dict[str, Any]):  # JSON
 
 
 def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
-    """Return an exported conversation or message, or *value* if it is not one; add to *left_out*."""
+    """Return an exported conversation or message, or *value* if it is not one; add to *left_out*.
+
+    Raises:
+        InvalidMessage: an exported conversation has no list or tree of messages.
+    """
     if isinstance(value.get("mapping"), dict):
         return _chatgpt(value, left_out)
     if isinstance(value.get("chat_messages"), list):
@@ -45,8 +53,22 @@ def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
         others = {key: each for key, each in value.items() if key != "parts"}
         return {**others, "content": "\n\n".join(_texts(texts, left_out))}
     if "role" not in value and "type" not in value:
+        _check_conversation(value)
         left_out.update(key for key in _SYSTEM if value.get(key))
     return value
+
+
+def _check_conversation(value: JsonObject) -> None:
+    if any(keys <= value.keys() for keys in _CONVERSATIONS) and "messages" not in value:
+        key = "mapping" if "mapping" in value else "chat_messages"
+        id_, title = (
+            next(filter(None, map(value.get, names)), None)
+            for names in (("conversation_id", "id", "uuid"), ("title", "name"))
+        )
+        raise InvalidMessage(
+            f"conversation {quote(id_)}, {quote(title)}: its {key} is "
+            f"{quote(value.get(key))}, without messages: export it again"
+        )
 
 
 def _chatgpt(value: JsonObject, left_out: LeftOut) -> ExportedConversation:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,7 @@ from remanence.cli.transcripts import READ_KEYS, TIME_KEYS, read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.recent import Recent
 from remanence.types import ConversationRef, Message, check_message
-from remanence.wire.json_value import quote
+from remanence.wire.json_value import JsonObject, quote
 
 ID_PREFIX: Final = "import:"
 """Prefix of generated message ids, followed by the file and the position in it."""
@@ -54,7 +55,8 @@ class HistoryReader:
 
     `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
     message ids. Content of an export that a message cannot have is counted in `left_out`, and keys
-    of a user's message that are not read. A message without a time has that of the one before in its
+    of a user's message that are not read; `unreadable` names conversations and messages of an export
+    that are damaged, with the reason. A message without a time has that of the one before in its
     conversation, or else of a later one nearby.
     """
 
@@ -65,6 +67,7 @@ class HistoryReader:
     user: str | None
     max_message_bytes: int
     left_out: LeftOut = field(default_factory=Counter)
+    unreadable: list[str] = field(default_factory=list)
     _times: Recent[ConversationRef, datetime] = field(
         default_factory=lambda: Recent(_MAX_CONVERSATIONS), init=False
     )
@@ -77,17 +80,9 @@ class HistoryReader:
         """
         chunk: list[HistoryMessage] = []
         characters = 0
-        sessions = SessionReader(self.left_out)
         try:
-            for record in records(
-                lines,
-                name=self.name,
-                convert=lambda value: read_export(sessions.read(value), self.left_out),
-            ):
-                try:
-                    chunk.append(read := self._read(record))
-                except InvalidMessage as error:
-                    raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
+            for read in self._messages(lines):
+                chunk.append(read)
                 characters += len(read.message.full_text)
                 if len(chunk) >= _CHUNK_MESSAGES or characters >= _CHUNK_CHARACTERS:
                     ready, chunk = _part_undated(_date_openings(chunk))
@@ -100,13 +95,38 @@ class HistoryReader:
         if chunk:
             yield _date_openings(chunk)
 
+    def _messages(self, lines: Iterable[bytes]) -> Iterator[HistoryMessage]:
+        convert = partial(self._convert, SessionReader(self.left_out))
+        for record in records(lines, name=self.name, convert=convert):
+            try:
+                yield self._read(record)
+            except InvalidMessage as error:
+                if not _is_exported(record):
+                    raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
+                id_, conversation = record.value.get("id"), record.outer[-1].get("conversation")
+                self._leave_out(
+                    "message", f"conversation {quote(conversation)}, message {quote(id_)}: {error}"
+                )
+
+    def _convert(self, sessions: SessionReader, value: JsonObject) -> JsonObject:
+        try:
+            return read_export(sessions.read(value), self.left_out)
+        except InvalidMessage as error:
+            self._leave_out("conversation", str(error))
+            return ExportedConversation(messages=[])
+
+    def _leave_out(self, kind: str, reason: str) -> None:
+        self.left_out[f"unreadable {kind}"] += 1
+        self.unreadable.append(f"{self.name}, {reason}")
+
     def _read(self, record: Record) -> HistoryMessage:
         own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
         message, _ = read_message(record, str(own))
         check_message(message, max_bytes=self.max_message_bytes)
         conversation = _text(record, "conversation") or self.conversation
         if conversation is None:
-            raise InvalidMessage(
+            raise MalformedTranscript(
+                f"{self.name}, {record.place}: "
                 f'{quote(record.value)} names no conversation: add "conversation": "its id", or '
                 "set a default with --conversation"
             )
@@ -116,10 +136,8 @@ class HistoryReader:
         if message.role == "user":
             keys = record.value.items()
             self.left_out.update(key for key, value in keys if value and key not in _READ_KEYS)
-        is_exported = any(isinstance(outer, ExportedConversation) for outer in record.outer)
-        return HistoryMessage(
-            record.place, ref, user, self._date(message, ref, record), is_exported
-        )
+        dated = self._date(message, ref, record)
+        return HistoryMessage(record.place, ref, user, dated, _is_exported(record))
 
     def _date(self, message: Message, ref: ConversationRef, record: Record) -> Message:
         """Return a message without a time of its own as late as the one before, if that has one."""
@@ -129,6 +147,10 @@ class HistoryReader:
         if message.created_at is not None:
             self._times[ref] = message.created_at
         return message
+
+
+def _is_exported(record: Record) -> bool:
+    return any(isinstance(outer, ExportedConversation) for outer in record.outer)
 
 
 def _part_undated(

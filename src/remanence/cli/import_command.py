@@ -117,12 +117,14 @@ async def run(
         if imported.left_out:
             kinds = (f"{kind} {number:,}" for kind, number in imported.left_out.items())
             output.line(f"left out: {', '.join(kinds)}")
+    for reason in reader.unreadable:
+        output.warn(f"left out: {reason}")
     if imported.waiting:
         output.warn(
             f"conversations that wait for another attempt: {imported.waiting:,} "
             "(see 'remanence doctor' for the reasons)"
         )
-    return FAILED if imported.waiting else 0
+    return FAILED if imported.waiting or reader.unreadable else 0
 
 
 async def _append_all(
