@@ -375,3 +375,26 @@ def test_messages_that_name_no_user_are_of_the_one_that_is_given(
 
     for name, user in (("a", "me"), ("b", "bo")):
         assert json.loads(cli("inspect", name, "--db", url, "--json").stdout)["user"] == user
+
+
+def test_a_user_that_is_given_leaves_conversations_to_the_user_that_they_name(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "One.", user="ana"), said("a", "Two."))
+
+    run = cli("import", file, "--db", url, "--user", "me")
+
+    assert run.returncode == 0, run.stderr
+    assert contents(cli, url, "a") == ["One.", "Two."]
+    assert json.loads(cli("inspect", "a", "--db", url, "--json").stdout)["user"] == "ana"
+
+
+def test_a_user_that_is_given_does_not_write_to_a_conversation_of_another(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    for user in ("ana", "me"):
+        file = write(tmp_path / f"{user}.jsonl", said("a", f"I am {user}."))
+        run = cli("import", file, "--db", url, "--user", user)
+
+    assert run.returncode == 1
+    assert contents(cli, url, "a") == ["I am ana."]

@@ -26,7 +26,7 @@ _READ_KEYS: Final = READ_KEYS | {"conversation", "user", "tenant"}
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
 _MAX_CONVERSATIONS: Final = 10_000
-"""Newest conversations whose last time is known, for later messages without one."""
+"""Newest conversations whose user and last time are known, for later messages without one."""
 
 _MAX_UNDATED: Final = 100
 """Messages that wait for the first time of their conversation beyond a chunk."""
@@ -53,7 +53,8 @@ class HistoryMessage(NamedTuple):
 class HistoryReader:
     """Reads JSON Lines of messages; keys of a message override those of the objects around it.
 
-    `conversation`, `user` and `tenant` are defaults; `name` is for errors, `source` for generated
+    `conversation`, `user` and `tenant` are defaults, `user` in conversations of which no earlier
+    message names one; `name` is for errors, `source` for generated
     message ids. Content of an export that a message cannot have is counted in `left_out`, and keys
     of a user's message that are not read; `unreadable` names conversations and messages of an export
     that are damaged, with the reason. A message without a time has that of the one before in its
@@ -69,6 +70,9 @@ class HistoryReader:
     left_out: LeftOut = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
     _times: Recent[ConversationRef, datetime] = field(
+        default_factory=lambda: Recent(_MAX_CONVERSATIONS), init=False
+    )
+    _users: Recent[ConversationRef, str] = field(
         default_factory=lambda: Recent(_MAX_CONVERSATIONS), init=False
     )
 
@@ -132,12 +136,13 @@ class HistoryReader:
             )
         tenant = _text(record, "tenant") or self.tenant
         ref = ConversationRef(tenant, conversation)
-        user = _text(record, "user") or self.user
+        if user := _text(record, "user") or self._users.get(ref):
+            self._users[ref] = user
         if message.role == "user":
             keys = record.value.items()
             self.left_out.update(key for key, value in keys if value and key not in _READ_KEYS)
         dated = self._date(message, ref, record)
-        return HistoryMessage(record.place, ref, user, dated, _is_exported(record))
+        return HistoryMessage(record.place, ref, user or self.user, dated, _is_exported(record))
 
     def _date(self, message: Message, ref: ConversationRef, record: Record) -> Message:
         """Return a message without a time of its own as late as the one before, if that has one."""

@@ -68,7 +68,9 @@ async def run(
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="The default conversation of messages.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="The default user of messages.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="The user of conversations that name none.")
+    ] = None,
     tenant: Annotated[str, typer.Option(help="The default tenant of messages.")] = "default",
     observe: Annotated[
         bool, typer.Option(help="Make the notes now, instead of leaving them to other processes.")
