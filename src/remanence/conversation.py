@@ -70,7 +70,7 @@ from remanence.types import (
     Usage,
     UsageTotal,
     check_parts,
-    measure_message,
+    measure_messages,
 )
 from remanence.wire.nameless_calls import OpenCalls, has_nameless
 
@@ -198,7 +198,7 @@ class Conversation:
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
-        sizes = [measure_message(message, max_bytes=max_bytes) for message in messages]
+        sizes = measure_messages(messages, max_bytes=max_bytes)
         if sum(sizes) > LONG_MESSAGE:  # a part may have a million values
             await asyncio.to_thread(check_parts, messages)
         else:

@@ -108,6 +108,16 @@ async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_
         assert [message.text for message in await chat.messages()] == ["Hello."]
 
 
+@pytest.mark.parametrize("bad", [Message.user(""), other("{")], ids=["empty", "not JSON"])
+async def test_the_position_of_a_bad_message_among_several_is_named(bad: Message) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        with pytest.raises(InvalidMessage, match=r"^message 2 of 3: "):
+            await chat.append(Message.user("Good."), bad, Message.user("Also good."))
+        with pytest.raises(InvalidMessage, match=r"^(?!message)"):
+            await chat.append(bad)
+
+
 @pytest.mark.parametrize(
     ("make", "arguments"),
     [

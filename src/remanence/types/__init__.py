@@ -84,7 +84,7 @@ from remanence.wire.message import Message as Message, MessageKind as MessageKin
 from remanence.wire.message_rules import (
     check_message as check_message,
     check_parts as check_parts,
-    measure_message as measure_message,
+    measure_messages as measure_messages,
 )
 from remanence.wire.parts import (
     ROLES as ROLES,

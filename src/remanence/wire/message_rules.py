@@ -1,7 +1,8 @@
 """Validation of messages, so that they can be observed, stored and sent to any provider."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC
 from functools import cache
 from itertools import chain
@@ -59,15 +60,36 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     return size
 
 
-def check_parts(messages: Iterable[Message]) -> None:
+def check_parts(messages: Sequence[Message]) -> None:
     """Check the parts of measured messages, as `check_message` does; parses those with JSON.
 
     Raises:
-        InvalidMessage: no provider would accept a part.
+        InvalidMessage: no provider would accept a part; names the message if there are several.
     """
-    for message in messages:
-        for part in message.content:
-            _check_content(part)
+    for position, message in enumerate(messages, start=1):
+        with _place(position, len(messages)):
+            for part in message.content:
+                _check_content(part)
+
+
+def measure_messages(messages: Sequence[Message], *, max_bytes: int) -> list[int]:
+    """Return the sizes of messages as `measure_message` does; an error names the one of several."""
+    sizes = []
+    for position, message in enumerate(messages, start=1):
+        with _place(position, len(messages)):
+            sizes.append(measure_message(message, max_bytes=max_bytes))
+    return sizes
+
+
+@contextmanager
+def _place(position: int, total: int) -> Iterator[None]:
+    """Put the position of a message among several before the text of an error."""
+    try:
+        yield
+    except InvalidMessage as error:
+        if total == 1:
+            raise
+        raise type(error)(f"message {position} of {total}: {error}") from error
 
 
 def measure_message(message: Message, *, max_bytes: int) -> int:
