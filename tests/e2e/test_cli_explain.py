@@ -123,6 +123,20 @@ def test_explain_shows_why_a_sentence_of_the_user_is_no_fact(cli: Cli, tmp_path:
     assert "cutoff" in printed.stdout
 
 
+def test_explain_scores_what_a_sentence_states_beside_its_question_as_the_facts_do(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "chat.json"
+    said = "my flight is LH 454, can you check the gate?"
+    path.write_text(json.dumps([{"role": "user", "content": said}]))
+    run = cli("explain", path, "--score", "stated", "--json")
+
+    assert run.returncode == 0, run.stderr
+    stated, asked = json.loads(run.stdout)["sentences"]
+    assert (stated["text"], asked["text"]) == ("my flight is LH 454.", said)
+    assert stated["scores"]["stated"] > asked["scores"]["stated"]
+
+
 def test_explain_shows_whether_the_first_sentence_of_a_message_hands_over_a_text(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import typer
 from remanence.cli import output
 from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
+from remanence.facts.statements import statement_lines
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
@@ -56,10 +57,11 @@ def run(
         _show_choice(explain(messages, ratio=ratio), as_json=as_json)
         return 0
     chosen, lines = scorers[score], list(spoken_lines(messages))
-    if chosen is not scorer():
-        lines = [alone(line) for line in lines if line.role == "user"]
-    if chosen is scorer(OPENINGS):
-        lines = [line_of(line.text) for line in lines if line.opening is None]
+    if chosen is statement_scorer():
+        lines = [alone(line) for line in statement_lines(messages)]
+    elif chosen is scorer(OPENINGS):
+        openings = (line for line in lines if line.role == "user" and line.opening is None)
+        lines = [line_of(line.text) for line in openings]
     explanations = [
         chosen.explain(line, head=score, limit=strongest or STRONGEST) for line in lines
     ]

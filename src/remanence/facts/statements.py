@@ -113,6 +113,13 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
         before = said
 
 
+def statement_lines(messages: Sequence[Message]) -> Iterator[Line]:
+    """Yield the sentences of users; before one that asks, what it states besides."""
+    for said in filter(None, spoken_texts(messages)):
+        if said.role == "user":
+            yield from (line for _, line in _units(said))
+
+
 def states(line: Line) -> bool:
     """Return whether a line is a statement that its speaker makes, or asks for what lasts."""
     return _may_state(line) and (statement_scores(line)[STATED] >= 0 or _asks(line))
