@@ -1,5 +1,6 @@
 from tests.builders import numbered
 
+from remanence import Memory
 from remanence.observers.extractive import explain
 from remanence.types import Message
 
@@ -31,3 +32,18 @@ def test_nothing_is_taken_where_there_is_no_room() -> None:
 def test_messages_without_a_number_are_numbered_by_their_position() -> None:
     made = explain([Message.user("I live in Porto."), Message.user("I moved from Lisbon.")])
     assert [one.seq for one in made] == [1, 2]
+
+
+async def test_the_sentences_that_are_taken_are_those_of_the_notes_of_one_stretch() -> None:
+    said = [
+        Message.user(f"My room {number} in Oslo costs 1{number} euros.") for number in range(40)
+    ]
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(*said)
+        await chat.flush(everything=True)
+        (segment,) = await chat.observations()
+        tape = await chat.messages()
+
+    taken = [one.seq for one in explain(tape) if one.is_taken]
+    assert taken == [note.last_seq for note in segment.notes]

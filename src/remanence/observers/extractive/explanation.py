@@ -45,10 +45,10 @@ def explain(messages: Sequence[Message], *, ratio: float | None = None) -> list[
     as many as by `Policy.default()`. Messages that are on no tape yet are numbered by their position.
     """
     policy = Policy.default()
-    count = counter_for(policy.model).text
+    counter = counter_for(policy.model)
     placed = [m if m.seq else m.replace(seq=seq) for seq, m in enumerate(messages, start=1)]
     seen = observable(placed)
-    tokens = sum(count(message.full_text) for message in seen)
+    tokens = sum(message.tokens or counter.message(message) for message in placed)
     target = observation_target(policy, tokens) if ratio is None else int(tokens * ratio)
     choice = at_once(
         choose(
@@ -57,7 +57,7 @@ def explain(messages: Sequence[Message], *, ratio: float | None = None) -> list[
                 messages=seen,
                 known=(),
                 target_tokens=target,
-                count_tokens=count,
+                count_tokens=counter.text,
                 note_format="compact",
                 now=datetime.min.replace(tzinfo=UTC),
             )
