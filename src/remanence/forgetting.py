@@ -34,6 +34,7 @@ _SHOWN_CHARACTERS = 200
 MIN_TRACE = 8
 """Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
 _NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
+_GAP = re.compile(r"(?<=\d)[ ./()-]+(?=\d)")  # between such groups
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -156,8 +157,8 @@ async def find_mentions(
 ) -> Receipt:
     """Return the messages and facts that *query* may refer to; erases nothing.
 
-    Includes all *hits*, and everything that contains the query literally, in any Unicode form; the
-    words of a fact include those of its repetitions.
+    Includes all *hits*, and everything that contains the query literally, in any Unicode form and
+    with its digits in any groups; the words of a fact include those of its repetitions.
     """
     words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
@@ -165,15 +166,13 @@ async def find_mentions(
     said = [*((fact.id, fact) for fact in facts), *said_again]
     found = {(hit.kind, hit.conversation, hit.source_id) for hit in hits}
     named = {hit.source_id for hit in hits if hit.kind == "fact"} & {fact.id for fact in facts}
-    named |= {fact_id for fact_id, fact in said if words and words in plain_text(fact.summary)}
+    named |= {fact_id for fact_id, fact in said if words and _contains(fact.summary, words)}
     messages = [
         ForgottenMessage(ref.id, message.seq, message.id or "", text=_beginning(message))
         for ref in refs
         async for message in read_tape(runtime, ref)
         if message.kind != "forgotten"
-        and (
-            ("message", ref.id, message.id) in found or words in plain_text(everything_in(message))
-        )
+        and (("message", ref.id, message.id) in found or _contains(everything_in(message), words))
     ]
     return Receipt(
         erased=False,
@@ -181,6 +180,12 @@ async def find_mentions(
         messages=tuple(messages),
         facts=tuple(sorted(with_superseded(facts, named))),
     )
+
+
+def _contains(text: str, words: str) -> bool:
+    """Return whether a text has words in plain form, with the digits of numbers in any groups."""
+    plain = plain_text(text)
+    return words in plain or _GAP.sub("", words) in _GAP.sub("", plain)
 
 
 def _beginning(message: Message) -> str:

@@ -674,6 +674,22 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
         assert traces(path) == []
 
 
+@pytest.mark.parametrize("query", ["912345678", "912-345-678"])
+async def test_a_query_finds_a_number_in_whatever_groups_its_digits_are(
+    path: Path, query: str
+) -> None:
+    texts = ("Call +351 912 345 678.", "Call 912345678.", "+351912345678", "(+351) 912-345-678")
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(*map(Message.user, texts), Message.user("I have 3 cats and 2 dogs."))
+        fact = await memory.facts.save("The number is 912 345 678", user="ana")
+
+        found = await chat.forget(query=query)
+
+        assert [message.seq for message in found.messages] == [1, 2, 3, 4]
+        assert fact.id in found.facts
+
+
 async def test_a_query_looks_in_all_conversations_of_the_user_if_it_is_asked_to(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         for name, user in (("one", "ana"), ("two", "ana"), ("three", "bo")):
