@@ -80,7 +80,7 @@ async def forget(
         output.write_json(receipt)
         return 0
     if not (receipt.conversations or receipt.messages or receipt.facts or receipt.files):
-        _print_nothing(user, tenant)
+        _report_nothing(user, tenant)
     elif receipt.erased and not verbose:
         _print_counts(receipt)
     else:
@@ -90,10 +90,14 @@ async def forget(
     return 0
 
 
-def _print_nothing(user: str | None, tenant: str) -> None:
-    output.line(f"nothing to forget was found in tenant {tenant!r}")
-    if user is not None:
-        output.warn("'remanence inspect' lists the tenants of all conversations")
+def _report_nothing(user: str | None, tenant: str) -> None:
+    if user is None:
+        output.line(f"nothing to forget was found in tenant {tenant!r}")
+    else:
+        output.warn(
+            f"nothing to forget was found of user {user!r} in tenant {tenant!r}: check the name; "
+            "'remanence inspect' lists the tenants of all conversations"
+        )
 
 
 def _require_query(query: str | None, *, everywhere: bool) -> None:
