@@ -245,11 +245,17 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
         ),
         (
             {"reflect_tokens": (5_000,)},
-            "reflect_tokens=(5000,) is impossible: name the budget of a generation above",
+            (
+                "reflect_tokens=(5000,) is impossible: name two or more, of observations and of each "
+                "generation of reflections, or set reflect_scope='all'"
+            ),
         ),
         (
             {"reflect_tokens": (5_000,), "reflect_scope": "kind"},
-            "reflect_tokens=(5000,) is impossible: name the budget of a generation above",
+            (
+                "reflect_tokens=(5000,) is impossible: with reflect_scope='kind' name two, of "
+                "observations and of reflections"
+            ),
         ),
         (
             {"reflect_tokens": (5_000, 5_000, 5_000), "reflect_scope": "kind"},

@@ -96,7 +96,8 @@ class Policy:
         cache_ttl_seconds: the idle time after which a prompt cache is cold and activation is free;
             by default the lifetime published by the vendor of `model`.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
-            one is the top generation, which condenses into itself. Empty: never reflect.
+            one is the top generation, which condenses into itself. One alone needs the
+            `reflect_scope` `all`. Empty: never reflect.
         reflect_scope: condense one generation at a time (`generation`), observations and
             reflections each by their own budget (`kind`), or all segments together (`all`).
         reflect_ratio: the most tokens of a reflection per token of its sources; the top generation
@@ -330,11 +331,12 @@ def _check_names(kind: type, changes: Mapping[str, object]) -> None:
 
 def _check_generations(policy: Policy) -> None:
     count, scope = len(policy.reflect_tokens), policy.reflect_scope
-    if scope != "all" and count == 1:
-        raise _impossible(policy, "reflect_tokens", "name the budget of a generation above")
     if scope == "kind" and count not in (0, 2):
         remedy = "with reflect_scope='kind' name two, of observations and of reflections"
         raise _impossible(policy, "reflect_tokens", remedy)
+    if scope == "generation" and count == 1:
+        remedy = "name two or more, of observations and of each generation of reflections"
+        raise _impossible(policy, "reflect_tokens", f"{remedy}, or set reflect_scope='all'")
 
 
 def _check_window(policy: Policy) -> None:
