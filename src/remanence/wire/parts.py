@@ -36,20 +36,20 @@ MAX_LABEL = 100
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
 )
-_LEADING_MARKS = "#<>=|`*_[-+•\\ "
-_INNER_MARKS = str.maketrans("[]<>#", "()()-")
+_LEADING_MARKS = "=|`*_-+•\\ "
+_BRACKETS = str.maketrans("[]<>#", "()()-")
 
 
 def label(name: str) -> str:
     """Return a name for prompts and notes, on one line of bounded length.
 
-    Control, direction and zero-width characters are removed, as are leading marks of headings, list
-    items and tags; within the name, brackets become parentheses and `#` a hyphen, so that a name cannot
-    pass for a part of the prompt. A letter with an accent is one character, however it was sent.
+    Control, direction and zero-width characters are removed, as are leading marks of headings and list
+    items; brackets become parentheses and `#` a hyphen, so that a name cannot pass for a part of the
+    prompt. A letter with an accent is one character, however it was sent.
     """
     visible = normalize("NFC", _INVISIBLE.sub("", name[: 10 * MAX_LABEL]))
-    shown = " ".join(visible.split())
-    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip().translate(_INNER_MARKS)
+    shown = " ".join(visible.split()).translate(_BRACKETS)
+    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
 
 
 def fold_name(name: str) -> str:
