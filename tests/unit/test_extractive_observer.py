@@ -209,7 +209,10 @@ def test_memory_and_control_messages_are_never_observed() -> None:
     ("earlier", "later"),
     [
         ("The high shelf of the cellar is broken", "The low shelf of the cellar is broken"),
-        ("Ravi wrote the class ItemReader", "Ravi wrote the class ItemReading"),
+        (
+            "Ravi wrote the class ItemReader for the import",
+            "Ravi wrote the class ItemReading for the import",
+        ),
     ],
 )
 def test_a_word_of_little_weight_and_a_name_that_begins_alike_say_something_else(
@@ -726,9 +729,9 @@ def test_a_list_after_an_inner_one_is_not_taken_for_a_part_of_it() -> None:
 
 
 def test_a_quoted_line_and_the_answer_to_it_are_two_notes() -> None:
-    said = "> Can you come on Friday?\nYes, I'll come on Friday."
+    said = "> Can you come to hall 7 on Friday?\nYes, I'll come on Friday."
     notes = _notes(_request(Message.user(said), Message.assistant("Noted."), ratio=9))
-    assert [note.text for note in notes] == ["> come on Friday?", "Yes, I'll come on Friday"]
+    assert [note.text for note in notes] == ["> come hall 7 on Friday?", "Yes, I'll come on Friday"]
 
 
 def test_what_follows_a_list_does_not_read_as_one_of_its_items() -> None:
@@ -850,10 +853,9 @@ def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
 
 
 def test_a_line_ends_a_sentence_also_after_an_abbreviation() -> None:
-    said = "It keeps gate B42, hall 7 etc.\n- It moves the kiln to Turku."
+    said = "It keeps gate B42, hall 7 etc.\n- It moves kiln 3 to Turku."
     assert (
-        _whole(Message.assistant(said))
-        == "It keeps gate B42, hall 7 etc; It moves the kiln to Turku"
+        _whole(Message.assistant(said)) == "It keeps gate B42, hall 7 etc; It moves kiln 3 to Turku"
     )
 
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.corrections import Corrections
+from remanence.observers.extractive.dependence import is_remark
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
+from remanence.observers.extractive.sentence_scores import is_filler
 
 VALUES: Mapping[str, float] = {
     "date with year": 6.0,
@@ -46,9 +48,22 @@ def _vital(p: Passage) -> float:
     return 0.0 if p.is_of_people or p.is_output else p.scores.get("vital", 0.0)
 
 
+def _is_figure(word: Word) -> bool:
+    return word.is_date or _digits(word.key) > 0
+
+
+def _worth(p: Passage) -> float:
+    return 0.0 if p.is_of_people or p.is_output else min(_MAX_WORTH, p.scores.get("worth", 0.0))
+
+
 def _is_small_talk(p: Passage) -> bool:
-    """Return whether an agent says what is hardly ever worth noting: "I hope this helps"."""
-    return p.is_of_agent and bool(p.scores) and p.scores["worth"] < _SMALL_TALK
+    """Return whether an agent, or a user in a few words, says what is hardly ever worth noting.
+
+    Such as "I hope this helps" and "Oh dear"; a question, a date or a number may be worth it.
+    """
+    if not p.scores or p.is_of_people or p.is_rule or p.reply_to or any(map(_is_figure, p.words)):
+        return False
+    return is_filler(p.scores) if p.is_of_agent else is_remark(p.source, p.scores)
 
 
 def _dependence(p: Passage) -> float:
@@ -69,7 +84,8 @@ class Factor(NamedTuple):
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.is_of_agent),
-    Feature("must not be lost", 1.7, _vital),
+    Feature("must not be lost", 1.5, _vital),
+    Feature("worth", 1.3, _worth),
     Feature("worth in a talk of people", 1.1, lambda p: p.is_of_people and p.scores["worth"]),
     Feature("worth of output", 2.2, lambda p: p.is_output and p.scores["output"]),
     Feature("depends on others", 0.2, _dependence),
@@ -86,8 +102,8 @@ _CODE_DIGITS = 3
 _YEAR_DIGITS = 5
 _RARITY = 0.6
 _PART_OF_RUN = 0.5
-_SMALL_TALK = -4.0
-"""Score for worth below which two of a hundred sentences of agents are worth noting, by cross-validation."""
+_MAX_WORTH = 2.0
+"""Score for worth beyond which a sentence gains nothing more: four of five such are worth noting."""
 _NOT_TAKEN_UP = 0.3
 """Factor of a term in a detail that no other passage takes up."""
 _SHARE_RANGE = (0.5, 2.5)
