@@ -110,6 +110,18 @@ def test_words_that_quote_a_statement_of_their_message_take_its_place(
     assert bool(changes(draft, known=(held,), source=SOURCE).replaced) is replaces
 
 
+@pytest.mark.parametrize(("speaker", "replaces"), [("bo", True), ("ana", False)])
+def test_only_its_speaker_ends_a_statement_by_words_that_quote_it(
+    speaker: str, replaces: bool
+) -> None:
+    (held,) = known("bo: The recital is on 9 March.")
+    held = dataclasses.replace(held, tags=("speaker:bo",), conversation="a", first_seq=1)
+    summary = f"{speaker}: “The recital is on 9 March.” – the 16th after all"
+    draft = FactDraft(summary=summary, tags=(f"speaker:{speaker}",), first_seq=1, last_seq=2)
+
+    assert bool(changes(draft, known=(held,), source=SOURCE).replaced) is replaces
+
+
 @pytest.mark.parametrize(
     "new",
     [

@@ -131,6 +131,29 @@ async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, a
     assert (fact.first_seq, fact.last_seq) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("before", "summaries"),
+    [
+        ("I weigh 82 kg.", ["bo: I weigh 82 kg."]),
+        ("How much do you weigh?", ["ana: “How much do you weigh?” – 68 kilos."]),
+    ],
+)
+async def test_a_member_answers_the_questions_of_another_and_not_their_statements(
+    before: str, summaries: list[str]
+) -> None:
+    first, second = said(before, "68 kilos.")
+    request = ExtractRequest(
+        conversation=CONVERSATION,
+        user="club",
+        messages=(first.replace(name="bo"), second.replace(name="ana")),
+        notes=(),
+        known=(),
+        now=NOW,
+    )
+
+    assert [fact.summary for fact in await ExtractiveFacts().extract(request)] == summaries
+
+
 async def test_a_sentence_after_an_answer_that_can_be_read_alone_has_no_question() -> None:
     *_, last = await facts("> How is it going there?", "good so far. my desk is small, 80 cm")
 

@@ -82,12 +82,13 @@ def _denies_elsewhere(mine: Meaning, theirs: Meaning) -> bool:
 
 
 def _corrects(new: Fact, old: Fact) -> bool:
-    """Return whether a fact begins with the statement of another of its source, which it quotes."""
-    said = meaning(old).text
-    quoted = quotation_of(said)
-    opening = quoted + Quotation(0, said.removeprefix(quoted)).before("")
+    """Return whether a fact quotes its speaker's own statement, another fact of its source."""
+    mine, theirs = meaning(new), meaning(old)
+    quoted = quotation_of(theirs.text)
+    opening = quoted + Quotation(0, theirs.text.removeprefix(quoted)).before("")
     is_of_source = (new.conversation, new.first_seq) == (old.conversation, old.first_seq)
-    return is_of_source and meaning(new).text.startswith(opening)
+    is_own = is_of_source and mine.speaker == theirs.speaker
+    return is_own and mine.text.startswith(opening)
 
 
 def _have_same_subject(mine: Meaning, theirs: Meaning, user: str) -> bool:

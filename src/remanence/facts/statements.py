@@ -297,7 +297,8 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
 def _end(said: SpokenText, answer: Message) -> Quotation | None:
     """Return the short sentence that a text ends with, "Shall I?" with the one before it.
 
-    None for a remark such as "Good morning!".
+    None for a remark such as "Good morning!", and for what another member of a group states: only
+    an agent's proposal is taken up, as a member may speak of themselves.
     """
     if said.role == "tool" or not said.lines:
         return None
@@ -307,6 +308,6 @@ def _end(said: SpokenText, answer: Message) -> Quotation | None:
     texts = [line.text for line in (*before, last)] if is_vague else [last.text]
     found = find_answered(" ".join(texts), said.message, answer)
     found = found or find_answered(last.text, said.message, answer)
-    if found is None or found.asks or not is_remark(found.text, scores):
+    if found is None or found.asks:
         return found
-    return None
+    return None if said.role == "user" or is_remark(found.text, scores) else found
