@@ -192,6 +192,38 @@ async def test_a_fact_that_quotes_a_question_goes_with_it_and_with_the_answer(
         assert await memory.facts.list(user="ana", history=True) == ()
 
 
+@pytest.mark.parametrize(
+    ("reply", "forgotten", "is_erased"),
+    [
+        ("Noted.", "m1", True),
+        ("Noted.", "m3", False),
+        ("Noted.", "m5", True),
+        ("Shall I put 18:15 in the calendar?", "m3", True),  # one of two quotations may be from it
+    ],
+)
+async def test_a_correction_goes_with_either_message_and_not_with_one_between_them(
+    path: Path, reply: str, forgotten: str, is_erased: bool
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(
+            Message.user("My yoga class starts at 18:15 on Thursdays.", id="m1"),
+            Message.assistant("Enjoy it!", id="m2"),
+            Message.user("I was at the clinic with a rash yesterday.", id="m3"),
+            Message.assistant(reply, id="m4"),
+            Message.user("sorry, 18:45", id="m5"),
+        )
+        await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+        assert fact.summary.startswith("“My yoga class")
+        assert fact.summary.endswith("18:45")
+
+        await chat.forget(forgotten)
+
+        found = await memory.facts.list(user="ana")
+        assert (fact in found) is not is_erased
+
+
 async def test_messages_of_a_conversation_that_was_begun_anew_are_left_alone(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("a", user="ana")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remanence.facts import ExtractiveFacts, merge_facts
+from remanence.facts.statements import quotes_once
 from remanence.facts.wishes import mark_wishes
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock
@@ -327,3 +328,34 @@ async def test_a_short_rule_after_a_question_stays_as_it_was_said(text: str) -> 
 
     assert rule.summary == text
     assert "wish" in rule.tags
+
+
+@pytest.mark.parametrize(
+    ("summary", "made_by", "is_sure"),
+    [
+        ("“Class is at 18:15.” – sorry, 18:45", "extractive/9", True),
+        ("Bo: “Class is at 18:15.” – sorry, 18:45", "extractive/9", True),
+        ("“Class is at 18:15.” – sorry, 18:45", "extract/3 gpt", False),
+        ("“Class is at 18:15.” – “Every week?” – sorry, 18:45", "extractive/9", False),
+        ("“My password is [secret] – sorry, 18:45", "extractive/9", False),
+        ("“My IBAN is [secret]” – no, [secret]", "extractive/9", False),
+        ("Class is at 18:15.", "extractive/9", False),
+    ],
+)
+def test_only_a_statement_with_one_quotation_is_surely_from_two_messages(
+    summary: str, made_by: str, is_sure: bool
+) -> None:
+    tags = ("speaker:Bo",) if summary.startswith("Bo") else ()
+    fact = Fact(
+        id="f",
+        tenant="default",
+        user="ana",
+        summary=summary,
+        type="profile",
+        tags=tags,
+        made_by=made_by,
+        created_at=NOW,
+        valid_from=NOW,
+    )
+
+    assert quotes_once(fact) is is_sure

@@ -19,6 +19,7 @@ from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.traces import Traces
 from remanence.errors import ObservationRejected, ObservationSkipped, StoreError
 from remanence.facts.merge import with_superseded
+from remanence.facts.statements import quotes_once
 from remanence.protocols import Store
 from remanence.types import (
     ConversationRef,
@@ -190,12 +191,16 @@ def _count_notes(segments: Sequence[Segment]) -> Counter[str]:
 
 
 def _is_from(fact: Fact, ref: ConversationRef, seqs: Collection[int]) -> bool:
-    """Return whether a fact was derived from forgotten messages."""
-    return (
-        fact.conversation == ref.id
-        and fact.first_seq is not None
-        and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, seqs)
-    )
+    """Return whether a fact may be derived from forgotten messages.
+
+    What lies between a statement and the one that it quotes is no source of it.
+    """
+    if fact.conversation != ref.id or fact.first_seq is None:
+        return False
+    last_seq = fact.last_seq or fact.first_seq
+    if quotes_once(fact):
+        return fact.first_seq in seqs or last_seq in seqs
+    return _overlaps(fact.first_seq, last_seq, seqs)
 
 
 def _overlaps(first_seq: int, last_seq: int, seqs: Collection[int]) -> bool:

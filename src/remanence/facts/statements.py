@@ -1,5 +1,6 @@
 """Statements of users: sentences, with those and with the words before without which they say little."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -8,9 +9,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates import resolve_dates
-from remanence.facts.meaning import meaning_of
+from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
-from remanence.notes.redact import redact
+from remanence.facts.tags import STATEMENTS
+from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
     find_answered,
     is_fragment,
@@ -37,7 +39,7 @@ from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
-from remanence.types import Message
+from remanence.types import Fact, Message
 from remanence.wire.parts import fold_name
 
 _MAX_CHARACTERS = 300
@@ -50,6 +52,7 @@ _CONDITIONS = frozenset({"if", "when"})
 _OPENING_WORDS = 2
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
+_QUOTES_ONCE = re.compile(r"“[^“”]*” – [^“”]*")
 
 
 class Statement(NamedTuple):
@@ -129,6 +132,16 @@ def summarize(text: str, source: Message) -> str:
     """Return words of a message as a fact has them: dates are resolved, secrets redacted."""
     said = resolve_dates(text, source.created_at) if source.created_at else text
     return redact(" ".join(said.split()))
+
+
+def quotes_once(fact: Fact) -> bool:
+    """Return whether a fact is surely a statement with one quotation: it is from two messages alone.
+
+    More quotation marks may be those of a third message, as may what a redaction replaced.
+    """
+    text = meaning(fact).text
+    is_whole = fact.made_by.startswith(STATEMENTS) and MARK not in text
+    return is_whole and _QUOTES_ONCE.fullmatch(text) is not None
 
 
 def is_user(source: Message, user: str) -> bool:
