@@ -333,6 +333,44 @@ def test_an_older_statement_does_not_replace_a_newer_one() -> None:
     assert (rome.valid_to, rome.superseded_by) == (held.valid_from, held.id)
 
 
+@pytest.mark.parametrize(("days", "is_current"), [(-9, False), (3, False), (5, True), (6, True)])
+def test_an_outdated_value_is_current_again_only_if_it_was_said_after_its_end(
+    days: int, is_current: bool
+) -> None:
+    siemens, zeiss = known("I work at Siemens.", "Ana works at Zeiss")
+    end = siemens.valid_from + timedelta(days=5)
+    siemens = dataclasses.replace(siemens, valid_to=end, superseded_by=zeiss.id)
+    zeiss = dataclasses.replace(zeiss, valid_from=end, made_by="saved")
+    at = siemens.valid_from + timedelta(days=days)
+
+    made = merge_facts(
+        [FactDraft(summary="I work at Siemens.", valid_from=at)],
+        [zeiss],
+        owner=ANA,
+        source=SOURCE,
+        made_by="extractive/4",
+        clock=FixedClock(),
+        past=[zeiss, siemens],
+    )
+
+    assert bool(made.facts) is is_current
+    assert [said.repeats for said in made.repetitions] == ([] if is_current else [siemens.id])
+
+
+def test_a_value_that_is_outdated_within_one_batch_is_not_current_again() -> None:
+    (held,) = known("I work at Siemens.")
+    day = timedelta(days=1)
+
+    made = changes(
+        FactDraft(summary="Ana works at Zeiss", valid_from=held.valid_from + day, replaces=held.id),
+        FactDraft(summary="I work at Siemens.", valid_from=held.valid_from - day),
+        known=(held,),
+    )
+
+    assert [fact.summary for fact in made.facts] == ["Ana works at Zeiss"]
+    assert [said.repeats for said in made.repetitions] == [held.id]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "replaces"),
     [

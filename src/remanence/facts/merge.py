@@ -31,10 +31,11 @@ def merge_facts(
 ) -> FactChanges:
     """Return the new facts in *drafts*, and the facts of *known*, newest first, that they end.
 
-    A draft that repeats a fact becomes a repetition of it. One that was said before the fact that
-    replaces it takes its place among those of *past* that this one had replaced. A draft replaces
-    the fact that it names, one that it denies, another home of the same person, and the fact
-    that it most surely ends by a learned score. A request to forget ends the facts that it names.
+    A draft that repeats a fact, even one that ended after the draft was said, becomes a repetition
+    of it. One that was said before the fact that replaces it takes its place among those of *past*
+    that this one had replaced. A draft replaces the fact that it names, one that it denies, another
+    home of the same person, and the fact that it most surely ends by a learned score. A request to
+    forget ends the facts that it names.
     """
     now = clock.now()
     requests = sum(1 for draft in drafts if draft.forgets)
@@ -68,8 +69,8 @@ def merge_facts(
             merge.repetitions.append(Repetition(repeated.id, fact))
         elif (later := merge.find_later(fact)) is not None:
             merge.add_before(later, fact)
-        elif (forgotten := merge.find_forgotten(fact)) is not None:
-            merge.repetitions.append(Repetition(forgotten.id, fact))
+        elif (outdated := merge.find_ended(fact)) is not None:
+            merge.repetitions.append(Repetition(outdated.id, fact))
         else:
             merge.add(fact, draft)
     if not (merge.added or merge.repetitions or merge.ended):
@@ -135,19 +136,22 @@ class _Merge:
         comparable = (known for known in self.current.comparable(fact) if known.valid_from > at)
         return self._surest((known, self._score(fact, known)) for known in comparable)
 
-    def find_forgotten(self, fact: Fact) -> Fact | None:
-        """Return the fact that says the same, and that the user asked to forget after this one."""
-        return next(
-            (
-                old
-                for old in (*self.past, *self.added.values())
-                if old.valid_to
-                and self._successor(old) is None
-                and fact.valid_from <= old.valid_to
-                and say_same(fact, old)
-            ),
-            None,
-        )
+    def find_ended(self, fact: Fact) -> Fact | None:
+        """Return the fact that says the same, and that ended after this one was said.
+
+        Of two statements of one time the later written one counts, but a request to forget ends both.
+        """
+        facts = (*self.past, *self.known, *self.ended.values(), *self.added.values())
+        by_id = {old.id: old for old in facts}
+        for old in by_id.values():
+            successor = by_id.get(self.replaced.get(old.id, ""))
+            end = successor.valid_from if successor else old.valid_to
+            is_late = end is None or fact.valid_from > end
+            if is_late or (fact.valid_from == end and self._successor(old) is not None):
+                continue
+            if say_same(fact, old):
+                return old
+        return None
 
     def forget(self, request: Fact) -> None:
         """End the facts that a request names."""
