@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -135,6 +136,23 @@ def test_explain_scores_what_a_sentence_states_beside_its_question_as_the_facts_
     stated, asked = json.loads(run.stdout)["sentences"]
     assert (stated["text"], asked["text"]) == ("my flight is LH 454.", said)
     assert stated["scores"]["stated"] > asked["scores"]["stated"]
+
+
+def test_explain_shows_the_score_and_the_cutoff_from_which_a_home_has_its_tag(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "chat.json"
+    said = [
+        {"role": "assistant", "content": "Anything else?"},
+        {"role": "user", "content": "I live in Lisbon."},
+        {"role": "user", "content": "I grew up in Faro."},
+    ]
+    path.write_text(json.dumps(said))
+
+    run = cli("explain", path, "--score", "home")
+
+    shown = re.findall(r"home ([+-][\d.]+), cutoff ([+-][\d.]+)", run.stdout)
+    assert [float(score) >= float(cutoff) for score, cutoff in shown] == [True, False]
 
 
 def test_explain_shows_whether_the_first_sentence_of_a_message_hands_over_a_text(

@@ -396,6 +396,16 @@ async def test_a_fact_about_the_home_has_its_tag() -> None:
     assert home.tags == ("slot:home",)
 
 
+@pytest.mark.parametrize("before", ["Hi, I'm Ana Ferreira.", "Anything else?", "Noted."])
+async def test_a_home_has_its_tag_whatever_was_said_before(before: str) -> None:
+    said = request("I live in Lisbon.")
+    messages = [Message.assistant(before), *said.messages]
+    numbered = tuple(m.replace(seq=seq, tokens=9) for seq, m in enumerate(messages, start=1))
+    (home,) = await ExtractiveFacts().extract(dataclasses.replace(said, messages=numbered))
+
+    assert home.tags == ("slot:home",)
+
+
 @pytest.mark.parametrize(
     ("name", "begins"), [(None, "I live"), ("Ana", "I live"), ("Bo Li", "Bo Li: I live")]
 )

@@ -8,10 +8,11 @@ import typer
 from remanence.cli import output
 from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
+from remanence.facts.extractive import HOME_SCORE, SURE_HOME
 from remanence.facts.statements import statement_lines
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
-from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
+from remanence.observers.learned.score import Explanation as ScoreExplanation, Scorer, scorer
 from remanence.observers.learned.statements import alone, statement_scorer
 from remanence.observers.spoken import spoken_lines
 
@@ -62,6 +63,8 @@ def run(
     elif chosen is scorer(OPENINGS):
         openings = (line for line in lines if line.role == "user" and line.opening is None)
         lines = [line_of(line.text) for line in openings]
+    elif score == HOME_SCORE:
+        lines = [alone(line) for line in lines if line.role == "user"]
     explanations = [
         chosen.explain(line, head=score, limit=strongest or STRONGEST) for line in lines
     ]
@@ -69,8 +72,14 @@ def run(
         output.write_json({"sentences": [_score_document(one) for one in explanations]})
     else:
         for one in explanations:
-            _print_score(one, score, chosen.weights.cutoffs)
+            _print_score(one, score, _cutoffs(chosen))
     return 0
+
+
+def _cutoffs(chosen: Scorer) -> Mapping[str, float]:
+    """Return the scores from which something follows: a home must be sure."""
+    surer = {HOME_SCORE: SURE_HOME}
+    return {head: at + surer.get(head, 0) for head, at in chosen.weights.cutoffs.items()}
 
 
 def _show_choice(explanations: Sequence[Explanation], *, as_json: bool) -> None:

@@ -7,14 +7,14 @@ from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
 from remanence.observers.learned.score import scorer
-from remanence.observers.learned.statements import WISHES, statement_scores
+from remanence.observers.learned.statements import WISHES, alone, statement_scores
 from remanence.observers.learned.weights import checksum
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType
 
-_SURE_HOME = 3.0
-"""Score by its cutoff from which a home may replace another.
+HOME_SCORE, SURE_HOME = "home", 3.0
+"""Score of a sentence alone, and how far above its cutoff a home may replace another.
 
 From 2 it also took cars and places of birth for homes.
 """
@@ -79,6 +79,7 @@ def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     asks = over[wish] - max(over["personal"], 0) + fact_scores(said.text)[WISH]
     if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
         return "behavior", (_WISHES[wish], *corrects)
-    home = (HOME,) if over["home"] >= _SURE_HOME else ()
+    homes = (scorer().over(scorer().score(alone(line)), HOME_SCORE) for line in said.lines)
+    home = (HOME,) if max(homes) >= SURE_HOME else ()
     is_ahead = over["next"] + over["fut"] >= _SURE_EVENT
     return "event" if is_ahead else "profile", (*home, *corrects)
