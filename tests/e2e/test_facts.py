@@ -813,6 +813,18 @@ async def test_a_fact_to_be_replaced_that_the_user_has_not_is_named() -> None:
             await memory.facts.save("There is no dog", user="ana", replaces="fact_0")
 
 
+async def test_a_fact_that_differs_in_a_secret_alone_stays_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        old = await memory.facts.save("IBAN is DE89370400440532013000", user="ana")
+        same = await memory.facts.save("IBAN is AT611904300234573201", user="ana", replaces=old.id)
+
+    assert same == old
+    assert f"fact {old.id!r} is not replaced" in caplog.text
+    assert "AT61" not in caplog.text
+
+
 async def test_secrets_that_were_said_do_not_become_facts() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         await tell(memory, "a", "I work at Initech in Austin, and my password is hunter2xx!")

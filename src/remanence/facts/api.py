@@ -7,6 +7,7 @@ from datetime import MAXYEAR, MINYEAR, datetime
 from typing import get_args
 from weakref import WeakValueDictionary
 
+from remanence import telemetry
 from remanence.arguments import (
     bad_character,
     require_count,
@@ -22,7 +23,7 @@ from remanence.facts.extraction import KNOWN_FACTS, TRIES, merge_known
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
-from remanence.notes.redact import redact
+from remanence.notes.redact import MARK, redact
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
 from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner, Receipt
@@ -86,7 +87,8 @@ class Facts:
     ) -> Fact:
         """Save a fact, or return the known one that says the same.
 
-        It supersedes a fact that it contradicts, and the one with the id *replaces*. One that was
+        It supersedes a fact that it contradicts, and the one with the id *replaces*, unless both are
+        the same text once secrets are redacted: that is logged, and the known fact stays. One that was
         said in a *conversation* has the turn in progress as its source, from the user's newest
         message on, and is erased with it.
 
@@ -145,6 +147,8 @@ class Facts:
             # The fact that it repeats, unless another process has changed or erased that.
             repeats = None if saved is None else changes.repetitions[0].repeats
             if repeats and (fact := await self._store.fact(owner, repeats)):
+                if repeats == draft.replaces and MARK in draft.summary:
+                    telemetry.secret_not_replaced(repeats)
                 return fact
         raise StoreError(
             f"the facts of user {owner.user!r} changed concurrently {TRIES} times: save again"

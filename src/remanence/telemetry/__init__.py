@@ -102,6 +102,12 @@ def left_out_of_facts(conversation_id: str, first_seq: int, last_seq: int) -> No
     logger.warning(text, first_seq, last_seq, conversation_id)
 
 
+def secret_not_replaced(fact_id: str) -> None:
+    """Log that a fact was not replaced, as only a secret differs, which is not kept."""
+    text = "fact %r is not replaced: without secrets, which are not kept, the new one is the same"
+    logger.warning(text, fact_id)
+
+
 def step_failed(
     step: str, conversation_id: str, reason: str, message: str, failures: int, *, cause: str = ""
 ) -> None:
