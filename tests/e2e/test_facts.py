@@ -813,6 +813,26 @@ async def test_a_fact_to_be_replaced_that_the_user_has_not_is_named() -> None:
             await memory.facts.save("There is no dog", user="ana", replaces="fact_0")
 
 
+@pytest.mark.parametrize("year", [2021, 2023])
+async def test_what_was_to_be_forgotten_stays_so_when_an_older_message_is_imported(
+    year: int,
+) -> None:
+    imported = {
+        2020: "My sister Renee teaches third grade in Columbus.",
+        2022: "I'm diabetic.",
+        2024: "Please forget that I'm diabetic.",
+        year: "I'm diabetic.",
+    }
+    async with Memory.open(IN_MEMORY) as memory:
+        for said_in, text in imported.items():
+            chat = memory.conversation(f"of-{said_in}", user="ana")
+            await chat.append(Message.user(text, created_at=datetime(said_in, 1, 1, tzinfo=UTC)))
+            await chat.end()
+        current = await memory.facts.list(user="ana")
+
+    assert [fact.summary for fact in current] == [imported[2020]]
+
+
 async def test_a_fact_that_differs_in_a_secret_alone_stays_and_the_log_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -176,7 +176,7 @@ async def merge_known(
     """Run `merge_facts` with the facts of a store, in a thread, as comparing thousands takes long."""
     newest = await store.facts(owner, history=True, limit=1)
     past: Sequence[Fact] = ()
-    if needs_past(drafts, known, now=clock.now()):
+    if needs_past(drafts, now=clock.now()):
         past = await store.facts(owner, history=True, limit=KNOWN_FACTS)
     merge = partial(merge_facts, owner=owner, source=source, made_by=made_by, clock=clock)
     changes = await asyncio.to_thread(merge, drafts, known, past=past)

@@ -85,10 +85,9 @@ def merge_facts(
     )
 
 
-def needs_past(drafts: Sequence[FactDraft], known: Sequence[Fact], *, now: datetime) -> bool:
-    """Return whether `merge_facts` needs *past*: a draft was said before one of the known facts."""
-    latest = max((fact.valid_from for fact in known), default=now)
-    return any((draft.valid_from or now) < latest for draft in drafts)
+def needs_past(drafts: Sequence[FactDraft], *, now: datetime) -> bool:
+    """Return whether `merge_facts` needs *past*: a fact may have ended since a draft was said."""
+    return any(draft.valid_from is not None and draft.valid_from < now for draft in drafts)
 
 
 def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:
