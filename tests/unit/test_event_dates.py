@@ -36,6 +36,10 @@ from remanence.types import Message
         ("2026-11-20", "約3年前に結婚した。", "3年前（2023年）"),
         ("2026-11-20", "약 3년 전에 결혼했어.", "3년 전(2023년)"),
         ("2026-11-20", "大约三年前结婚。", "三年前（2023年）"),
+        ("2026-02-22", "Ten days from today is 4 March, so no beach.", "Ten days from today"),
+        ("2026-02-22", "Ten days from today there are 4 left, in May.", "March 4"),
+        ("2026-02-22", "Wir fahren morgen los, am 23. Februar.", "morgen"),
+        ("2026-02-22", "明天也就是2月23日出发。", "明天"),
     ],
 )
 def test_the_date_in_a_note_is_clear_beside_that_of_its_heading(

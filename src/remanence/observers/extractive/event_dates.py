@@ -19,11 +19,11 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     """Return the text of a date in a note from the time *at*.
 
     The year is omitted if it is that of *at*. An absolute date stays unchanged, "today" too, as the
-    heading has its day, and so does a date whose replacement would not fit *following*, the text
-    after it.
+    heading has its day. So does a date whose replacement would not fit *following*, the text after
+    it, or which that names as well: "ten days from today is 4 March".
     """
     is_of_heading = mention.first == mention.last == at.date()
-    if not mention.relative or is_of_heading or _names_its_day(mention, at):
+    if not mention.relative or is_of_heading or _names_its_day(mention, at, following):
         return mention.text
     if _names_its_month(mention):
         year = mention.first.year
@@ -63,9 +63,10 @@ def _month_name(mention: DateMention) -> str:
     return names[mention.first.month - 1]
 
 
-def _names_its_day(mention: DateMention, at: datetime) -> bool:
-    """Return whether the text names day and month itself, in the year of the heading."""
-    day, month, text = mention.first.day, mention.first.month, mention.text.casefold()
+def _names_its_day(mention: DateMention, at: datetime, following: str) -> bool:
+    """Return whether the words, or what follows them, name day and month in the year of the heading."""
+    text = f"{mention.text}{following}".casefold()
+    day, month = mention.first.day, mention.first.month
     return (
         mention.grain == "day"
         and mention.first.year == at.year
