@@ -3,15 +3,19 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import apsw
 import psycopg
 import pytest
 from tests.postgres import new_database
 
 from remanence import Memory, Message, Policy
+from remanence.errors import StoreUnavailable
 from remanence.memory import Opening
+from remanence.stores import open_store
 from remanence.stores.copy import TABLES
 from remanence.types import Fact
 
@@ -146,6 +150,42 @@ async def test_a_database_that_is_not_empty_is_not_copied_to(
 
     assert result.returncode == 1
     assert "is not empty" in result.stderr
+
+
+async def test_a_copy_that_was_interrupted_is_refused_until_it_is_repeated_elsewhere(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    here = f"sqlite:///{tmp_path}/here.db"
+    await fill(here)
+    for target in (f"sqlite:///{tmp_path}/target.db", database):
+        await refuse_facts(target)
+        copied = await asyncio.to_thread(cli, "copy", here, target)
+        assert copied.returncode == 1
+        assert "not now" in copied.stderr
+
+        with pytest.raises(StoreUnavailable, match=r"unfinished copy: .* repeat 'remanence copy'"):
+            await open_memory(target)
+        for command in (("doctor", "--db", target), ("copy", here, target)):
+            result = await asyncio.to_thread(cli, *command)
+            assert result.returncode == 1
+            assert "repeat 'remanence copy' to a new database" in " ".join(result.stderr.split())
+
+
+async def refuse_facts(url: str) -> None:
+    """Have a new database refuse facts, which are copied after messages."""
+    await (await open_store(url)).close()
+    if url.startswith("sqlite:"):
+        with closing(apsw.Connection(url.removeprefix("sqlite:///"))) as file:
+            file.execute(
+                "CREATE TRIGGER refuse BEFORE INSERT ON facts BEGIN SELECT RAISE(ABORT, 'not now'); END"
+            )
+        return
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql "
+            "AS $$ BEGIN RAISE 'not now'; END $$"
+        )
+        connection.execute("CREATE TRIGGER refuse BEFORE INSERT ON facts EXECUTE FUNCTION refuse()")
 
 
 async def test_every_column_is_copied(database: str) -> None:

@@ -9,6 +9,7 @@ from typing import LiteralString, NamedTuple
 
 from remanence.errors import InvalidArgument
 from remanence.protocols import Store
+from remanence.stores import migrate
 from remanence.stores.rows import (
     API_KEYS,
     FACTS,
@@ -82,6 +83,8 @@ class Copied(NamedTuple):
 async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
     """Copy a consistent snapshot of a database to an empty one, and compare checksums.
 
+    Until they are equal, the target cannot be opened by others, nor after an interruption.
+
     Raises:
         InvalidArgument: the target is not empty, or one of the stores is not a SQL database.
     """
@@ -89,6 +92,7 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
         raise InvalidArgument("only databases of SQLite and PostgreSQL can be copied")
     if any(table.rows for table in await read_method(_sums)(target)):
         raise InvalidArgument("the database to copy to is not empty: name a new one")
+    await write_method(_mark)(target)
     loop, insert = asyncio.get_running_loop(), write_method(_insert)
 
     def send(table: Table, rows: Sequence[Row]) -> None:
@@ -102,7 +106,23 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
     for (key,) in await read_keys(target):
         while await index_messages(target, key):
             pass
-    return tuple(map(Copied, sent, await read_method(_sums)(target)))
+    received = await read_method(_sums)(target)
+    if received == sent:
+        await write_method(_unmark)(target)
+    return tuple(map(Copied, sent, received))
+
+
+def _mark(connection: Connection) -> None:
+    """Have others refuse to open an unfinished copy."""
+    connection.execute(
+        "INSERT INTO schema_migrations (number, name, applied_at, version) "
+        "VALUES (?, 'unfinished copy', '', ?)",
+        (migrate.UNFINISHED_COPY, migrate.installed_version()),
+    )
+
+
+def _unmark(connection: Connection) -> None:
+    connection.execute("DELETE FROM schema_migrations WHERE number = ?", (migrate.UNFINISHED_COPY,))
 
 
 def _sums(

@@ -5,7 +5,10 @@ from functools import cache
 from importlib import metadata, resources
 from typing import NamedTuple
 
-from remanence.errors import NewerSchema
+from remanence.errors import NewerSchema, StoreUnavailable
+
+UNFINISHED_COPY = -1
+"""The number of the row beside those of the migrations, while a copy to the database is unfinished."""
 
 
 class Migration(NamedTuple):
@@ -38,7 +41,16 @@ def installed_version() -> str:
 def due(
     known: Sequence[Migration], applied: Collection[int], *, database: str
 ) -> tuple[Migration, ...]:
-    """Return the pending migrations; raise `NewerSchema` if unknown ones were applied."""
+    """Return the pending migrations.
+
+    Raises:
+        NewerSchema: unknown ones were applied.
+        StoreUnavailable: a copy to the database was not finished.
+    """
+    if UNFINISHED_COPY in applied:
+        raise StoreUnavailable(
+            f"{database} is an unfinished copy: delete it, and repeat 'remanence copy' to a new database"
+        )
     newest_known = max((step.number for step in known), default=0)
     newest_applied = max(applied, default=0)
     if newest_applied > newest_known:
