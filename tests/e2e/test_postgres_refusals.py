@@ -198,6 +198,40 @@ async def test_a_replica_is_named_and_reads(doctor: Doctor) -> None:
     assert reason.code == "store"
     assert read == ["Hello."]
     assert "the server is a replica: name the primary" in shown
+    assert "warning: the database" in shown
+    assert "error: " not in shown
+
+
+@pytest.mark.postgres
+async def test_a_database_that_its_operator_made_read_only_is_not_written(
+    postgres: str, cli: Cli
+) -> None:
+    with new_database(postgres) as url:
+        name = sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(url)["dbname"]))
+        read_only = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name)
+        async with Memory.open(url, settings=Settings(workers=0)) as memory:
+            await memory.conversation("a", user="ana").append(Message.user("Hello."))
+            with psycopg.connect(url) as connection:
+                connection.execute(read_only)
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid != pg_backend_pid()"
+                )
+            with pytest.raises(StoreUnavailable, match="reset default_transaction_read_only"):
+                await memory.conversation("a", user="ana").append(Message.user("Hello again."))
+            with pytest.raises(StoreUnavailable, match="reset default_transaction_read_only"):
+                await memory.forget_user("ana")
+            (reason,) = await memory.unready()
+        refusal = await refused(url)
+        shown = await asyncio.to_thread(cli, "doctor", "--db", url)
+        async with Memory.open(url, read_only=True) as memory:
+            messages = await memory.conversation("a", user="ana").messages()
+
+    assert "the database is read-only" in reason.detail
+    assert "reset default_transaction_read_only" in refusal
+    assert "nothing can be written" in shown.stdout
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert [message.text for message in messages] == ["Hello."]
 
 
 @pytest.mark.postgres

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import psycopg
 from psycopg import errors
 
-from remanence.stores.postgres.errors import find_remedy, is_replica, reason
+from remanence.clock import SystemClock
+from remanence.stores.postgres.errors import find_remedy, reason
+from remanence.stores.postgres.server import begin
 from remanence.types import Problem
 
 _WRITE = """
@@ -48,14 +50,17 @@ def vacuum_problems(connection: psycopg.Connection) -> Iterator[Problem]:
         )
 
 
-def write_problems(connection: psycopg.Connection) -> Iterator[Problem]:
+def write_problems(connection: psycopg.Connection, machine: SystemClock) -> Iterator[Problem]:
     """Yield the reason why a conversation cannot be written, if there is one."""
-    connection.read_only = False
+    connection.read_only = None
     try:
         with connection.transaction(force_rollback=True):
+            begin(connection, machine)
             connection.execute(_WRITE)
     except psycopg.Error as error:
-        for_readers = isinstance(error, errors.InsufficientPrivilege) or is_replica(error)
+        for_readers = isinstance(
+            error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction
+        )
         yield Problem(
             conversation=None,
             level="warning" if for_readers else "error",

@@ -53,9 +53,7 @@ def is_connection_limit(error: psycopg.Error) -> bool:
 
 def is_replica(error: psycopg.Error) -> bool:
     """Return whether the server refused to write because it is a replica."""
-    if isinstance(error, errors.FeatureNotSupported):  # a transaction that asks to write
-        return "during recovery" in str(error)
-    return isinstance(error, errors.ReadOnlySqlTransaction)
+    return isinstance(error, errors.ReadOnlySqlTransaction) and "during recovery" in str(error)
 
 
 def find_remedy(error: psycopg.Error) -> str | None:
@@ -97,7 +95,10 @@ _PUBLIC_REASONS = (
     (("the database system is",), "the database is starting or shutting down"),
     (("too many", "remaining connection slots", "no connection was"), "the database is busy"),
     (("closed the connection", "terminating connection"), "the database closed the connection"),
-    (("during recovery", "read-only transaction"), "the database is read-only"),
+    (
+        ("during recovery", "read-only transaction", "read-only by default"),
+        "the database is read-only",
+    ),
     (("lock timeout",), "another session keeps the database locked"),
     (("No space left",), "the database has no space left"),
 )
@@ -106,6 +107,10 @@ _REMEDIES: dict[type, str] = {
     errors.InsufficientPrivilege: (
         "let the user create tables in the schema; or run 'remanence migrate' as one who may, and "
         "GRANT SELECT, INSERT, UPDATE, DELETE on all tables and USAGE on all sequences to the user"
+    ),
+    errors.ReadOnlySqlTransaction: (
+        "reset default_transaction_read_only of the database, the role or the server, and take it out of "
+        "the URL; or open the memory with read_only=True"
     ),
     errors.InvalidSchemaName: "create the schema, or name another one in search_path",
     errors.UndefinedObject: "have an administrator install it: CREATE EXTENSION ...",

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import LiteralString, NamedTuple
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from remanence.clock import SystemClock
 from remanence.errors import StoreUnavailable
@@ -18,7 +19,7 @@ _QUOTED_PART = re.compile(r'".*\W.*"', re.DOTALL)
 _STATISTICS: LiteralString = "extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::float8"
 _BEGIN: LiteralString = (
     f"SELECT pg_current_xact_id()::text, {_STATISTICS}, "  # noqa: S608 - a constant
-    "extract(epoch FROM clock_timestamp())::float8"
+    "extract(epoch FROM clock_timestamp())::float8, current_setting('transaction_read_only')::bool"
 )
 _STATUS: LiteralString = f"SELECT pg_xact_status(%s::xid8), {_STATISTICS}"
 
@@ -88,9 +89,16 @@ class Transaction(NamedTuple):
 
 
 def begin(connection: psycopg.Connection, machine: SystemClock) -> Transaction:
-    """Begin a write transaction, and adjust the machine's clock to the server's."""
+    """Begin a write transaction, and adjust the machine's clock to the server's.
+
+    Raises:
+        ReadOnlySqlTransaction: the server is a replica, or its transactions are read-only by default.
+    """
     asked_at = machine.machine_time()
-    id_, statistics, seconds = connection.execute(_BEGIN).fetchone() or ("", 0.0, 0.0)
+    row = connection.execute(_BEGIN).fetchone()
+    id_, statistics, seconds, is_read_only = row or ("", 0.0, 0.0, False)
+    if is_read_only:  # before a transaction that happens to write nothing succeeds
+        raise ReadOnlySqlTransaction("transactions are read-only by default")
     machine.follow(datetime.fromtimestamp(seconds, UTC), asked_at=asked_at)
     return Transaction(id_, statistics)
 

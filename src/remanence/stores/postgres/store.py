@@ -144,7 +144,9 @@ class PostgresStore(SQLStore):
             is_done = False
             try:
                 with self._pool.connection() as connection:
-                    connection.read_only = read_only
+                    connection.read_only = (
+                        read_only or None
+                    )  # False overrides the database's default
                     connection.isolation_level = _SNAPSHOT if read_only else None
                     if not read_only:
                         transaction = begin(connection, self._machine)
@@ -197,7 +199,7 @@ class PostgresStore(SQLStore):
 
     def _write_problems(self) -> tuple[Problem, ...]:
         with self._connection() as connection:
-            return (*write_problems(connection), *vacuum_problems(connection))
+            return (*write_problems(connection, self._machine), *vacuum_problems(connection))
 
     def _vacuum(self) -> None:
         severities: set[str | None] = set()
