@@ -16,6 +16,7 @@ RemanenceError
 ├── TurnTaken                 another turn of the conversation is in progress
 ├── StoreError                the database failed
 │   ├── StoreUnavailable      it cannot be opened or written: no directory, read-only, full, locked
+│   │   └── OutcomeUnknown    a commit whose connection broke may or may not have taken effect
 │   ├── NotADatabase          the file is not a database, or encrypted
 │   └── NewerSchema           a later version of remanence migrated it
 ├── ObservationRejected       an observer's answer was unusable
@@ -122,6 +123,10 @@ class StoreError(RemanenceError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be opened or written now."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The connection broke during a commit, and the server does not know if it took effect."""
 
 
 class NotADatabase(StoreError):

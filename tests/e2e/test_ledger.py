@@ -1,7 +1,6 @@
 """The ledger through the public API: every model call counts, and none is waited for."""
 
 import asyncio
-import logging
 from datetime import timedelta
 
 import pytest
@@ -10,7 +9,7 @@ from remanence import Memory, Message, Policy
 from remanence.background import Background
 from remanence.conversation import Conversation
 from remanence.costs.ledger import Ledger
-from remanence.errors import ModelError, StoreUnavailable
+from remanence.errors import ModelError
 from remanence.facts import ModelFacts
 from remanence.observers.llm import ModelObserver
 from remanence.stores import open_store
@@ -121,27 +120,6 @@ async def test_a_deleted_conversation_leaves_its_cost_with_its_user() -> None:
 
         assert await chat.usage() == ()
         assert await memory.usage(user="ana") == spent
-
-
-async def test_a_store_that_refuses_the_ledger_is_told_and_stops_nothing(
-    caplog: pytest.LogCaptureFixture,
-    background: Background,
-) -> None:
-    caplog.set_level(logging.WARNING)
-    store = FaultyStore(await open_store(IN_MEMORY))
-    store.fail("record_usage", StoreUnavailable("the disk is full"))
-    ledger = Ledger(store)
-    ledger.start(background)
-
-    ledger.record(usage())
-    await ledger.settle()
-    ledger.record(usage(input_tokens=7))
-    await ledger.settle()
-
-    assert [total.input_tokens for total in await store.usage()] == [7]
-    assert "1 model calls are missing in the ledger: StoreUnavailable" in caplog.text
-    await ledger.close(timeout_seconds=5)
-    await store.close()
 
 
 async def test_recording_does_not_wait_for_the_store(background: Background) -> None:

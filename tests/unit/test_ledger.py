@@ -10,7 +10,7 @@ import pytest
 
 from remanence.background import Background
 from remanence.costs.ledger import Ledger
-from remanence.errors import StoreUnavailable
+from remanence.errors import OutcomeUnknown, StoreUnavailable
 from remanence.settings import own_prices
 from remanence.stores import open_store
 from remanence.telemetry.spans import call_attributes
@@ -19,6 +19,7 @@ from remanence.testing.store_contract.samples import usage
 from remanence.types import Usage, UsageTotal
 
 LOST = "1 model calls are missing in the ledger: "
+NAMED = f"{LOST}observe of 'a', conversation 'chat': "
 
 
 class CountingStore(FaultyStore):
@@ -102,28 +103,25 @@ async def test_closing_ends_as_soon_as_all_is_written_and_so_does_who_waits_for_
     assert sum(total.calls for total in await store.usage()) == 2
 
 
-async def test_lost_calls_are_told_with_the_reason(
+async def test_lost_calls_are_named_with_the_reason(
     store: CountingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = Ledger(store)
-    store.fail("record_usage", StoreUnavailable("the disk is full"))
-    async with Background() as background, asyncio.timeout(60):
-        ledger.start(background)
-        ledger.record(usage())
-        await ledger.settle()
-        gate = store.hold("record_usage")
-        ledger.record(usage())
-        await gate.reached.wait()
-        for _ in range(1_200):
-            ledger.record(usage())
+    async with writing(store) as (ledger, _):
+        for number in range(1_200):
+            ledger.record(usage(model=f"m{number % 2}"))
         await ledger.close(timeout_seconds=0)
         ledger.record(usage())
 
+    unanswered = "the store did not answer"
     assert [record.getMessage() for record in caplog.records] == [
-        f"{LOST}StoreUnavailable: the disk is full",
-        f"{LOST}the store did not answer before closing",
-        f"{LOST}the store did not answer before closing".replace("1 ", "1200 ", 1),
-        f"{LOST}the memory is closed",
+        f"{NAMED}{unanswered}",
+        *[
+            f"{calls} model calls are missing in the ledger: "
+            f"observe of 'm{number}', conversation 'chat': {unanswered}"
+            for calls in (250, 250, 100)
+            for number in range(2)
+        ],
+        f"{NAMED}the memory is closed",
     ]
 
 
@@ -143,19 +141,67 @@ async def test_a_call_that_the_store_refuses_is_named_and_those_beside_it_are_wr
     assert record.getMessage().startswith(f"{LOST}observe of 'm37', conversation 'chat': ")
 
 
-async def test_an_unavailable_store_is_asked_once_for_all_calls_that_wait(
+async def test_calls_wait_for_an_unavailable_store_and_are_written_once(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(store, retry_seconds=0)
+    store.fail("record_usage", StoreUnavailable("the server restarts"), times=3)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        with pytest.raises(StoreUnavailable, match="the server restarts"):
+            await ledger.settle()
+        gate = store.hold("record_usage")
+        ledger.record(usage())
+        await gate.reached.wait()
+        gate.opened.set()
+        await ledger.close(timeout_seconds=60)
+
+    assert sum(total.calls for total in await store.usage()) == 2
+    assert caplog.text == ""
+
+
+async def test_of_calls_that_wait_too_many_are_named_as_lost(
     store: CountingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with writing(store) as (ledger, gate):
-        store.fail("record_usage", StoreUnavailable("the disk is full"))
-        for _ in range(100):
+        for _ in range(10_001):
             ledger.record(usage())
         gate.opened.set()
         await ledger.settle()
         await ledger.close(timeout_seconds=60)
 
-    assert store.sizes == [1, 100]
-    assert "100 model calls are missing in the ledger: StoreUnavailable" in caplog.text
+    assert sum(total.calls for total in await store.usage()) == 10_001
+    assert caplog.messages == [f"{NAMED}10,000 others wait, as the store did not answer"]
+
+
+async def test_a_memory_that_closes_in_an_outage_names_the_calls_that_wait(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(store, retry_seconds=600)
+    store.fail("record_usage", StoreUnavailable("the disk is full"), times=2)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        with pytest.raises(StoreUnavailable):
+            await ledger.settle()
+        await ledger.close(timeout_seconds=600)
+
+    assert caplog.messages == [f"{NAMED}StoreUnavailable: the disk is full"]
+
+
+async def test_calls_whose_commit_is_in_doubt_are_named_and_not_written_again(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.fail("record_usage", OutcomeUnknown("the server does not know"), when="after")
+    ledger = Ledger(store, retry_seconds=0)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        await ledger.close(timeout_seconds=60)
+
+    assert sum(total.calls for total in await store.usage()) == 1
+    assert caplog.messages == [f"{NAMED}OutcomeUnknown: the server does not know"]
 
 
 async def test_totals_are_read_after_the_calls_before_them_are_written(

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, get_args
@@ -20,29 +21,41 @@ from remanence.arguments import (
 from remanence.background import Background, start_beside
 from remanence.catalog import canonical_name
 from remanence.costs import with_list_price
-from remanence.errors import Closed, InvalidArgument, StoreUnavailable
+from remanence.errors import Closed, InvalidArgument, OutcomeUnknown, StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 from remanence.types.usage import Purpose
 
 _MAX_ROWS: Final = 500
+_MAX_QUEUED: Final = 10_000
 _MAX_WAIT_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 1.0
+_NO_ANSWER: Final = "the store did not answer"
 
 
 class Ledger:
     """Queues calls, and writes them in the background, in order.
 
-    Calls that the store refuses are logged, counted as lost, and missing from totals; those queued
-    with them are written. *prices* are dollars per million tokens of input and output, by model.
+    While the store is unavailable, up to 10,000 calls wait, and are tried every *retry_seconds*.
+    Those beyond, and calls that the store refuses, are logged, counted as lost, and missing from
+    totals; those queued with them are written. *prices* are dollars per million tokens of input and
+    output, by model.
     """
 
     def __init__(
-        self, store: UsageLog, prices: Mapping[str, tuple[float, float]] | None = None
+        self,
+        store: UsageLog,
+        prices: Mapping[str, tuple[float, float]] | None = None,
+        *,
+        retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
         self._store = store
+        self._retry_seconds = retry_seconds
+        self._outage = asyncio.Event()
+        self._reason = _NO_ANSWER
         self._prices = prices or {}
         self._queue: asyncio.Queue[Usage] = asyncio.Queue()
-        self._closed = False
+        self._closing = asyncio.Event()
         self._background: Background | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -61,32 +74,39 @@ class Ledger:
 
     def record(self, usage: Usage) -> None:
         """Queue a model call. Returns at once and never raises; call it on the memory's loop."""
-        if self._closed:
-            telemetry.usage_lost(1, "the memory is closed")
+        if self._closing.is_set():
+            _lose([usage], "the memory is closed")
             return
         usage = self.price(usage)
         telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
-        self._queue.put_nowait(usage)
+        if self._queue.qsize() >= _MAX_QUEUED:
+            _lose([usage], f"{_MAX_QUEUED:,} others wait, as {self._reason}")
+        else:
+            self._queue.put_nowait(usage)
 
     async def settle(self) -> None:
         """Wait until every call queued so far is written or lost.
 
         Raises:
+            StoreUnavailable: the store cannot be written now; the calls wait for it.
             Closed: the background work has stopped.
         """
-        if not self._closed:
-            await self._join()
+        if not self._closing.is_set():
+            await self._join(self._outage.wait())
+            if self._outage.is_set():
+                raise StoreUnavailable(f"the ledger of model calls waits: {self._reason}")
             if self._background is not None:
                 self._background.require_running()
 
-    async def _join(self) -> None:
-        """Wait until the queue is written, or nothing writes it any more."""
-        join = start_beside(self._queue.join(), name="remanence-join")
-        writing = {join} if self._running is None else {join, self._running}
+    async def _join(self, *ends: Coroutine[None, None, object]) -> None:
+        """Wait until the queue is written, nothing writes it any more, or one of *ends* is done."""
+        waits = [start_beside(end, name="remanence-join") for end in (self._queue.join(), *ends)]
+        writing = [] if self._running is None else [self._running]
         try:
-            await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*waits, *writing], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            join.cancel()
+            for wait in waits:
+                wait.cancel()
 
     async def usage(
         self,
@@ -98,7 +118,7 @@ class Ledger:
         until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Like `Store.usage`, including queued calls if the store writes them in time."""
-        with contextlib.suppress(TimeoutError, Closed):
+        with contextlib.suppress(TimeoutError, StoreUnavailable, Closed):
             async with asyncio.timeout(_MAX_WAIT_SECONDS):
                 await self.settle()
         return await self._store.usage(
@@ -106,16 +126,16 @@ class Ledger:
         )
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Write the queued calls within *timeout_seconds*, and ignore later ones."""
-        self._closed = True
+        """Try to write the queued calls within *timeout_seconds*, and ignore later ones."""
+        self._closing.set()
         if self._background is None or self._running is None:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self._join()
         await self._background.stop(self._running)
-        if left := self._queue.qsize():
-            telemetry.usage_lost(left, "the store did not answer before closing")
+        while left := self._drain():
+            _lose(left, self._reason)
 
     async def _run(self) -> None:
         while True:
@@ -143,32 +163,44 @@ class Ledger:
             while batches:
                 batches[:1] = await self._write_batch(batches[0])
         except asyncio.CancelledError:
-            lost = sum(map(len, batches))
-            telemetry.usage_lost(lost, "the store did not answer before closing")
+            _lose([usage for batch in batches for usage in batch], self._reason)
             raise
         except Exception as error:  # noqa: BLE001 - the price list may be unreadable
-            telemetry.usage_lost(len(usages), f"{type(error).__name__}: {error}")
+            _lose(usages, f"{type(error).__name__}: {error}")
 
     async def _write_batch(self, usages: Sequence[Usage]) -> Sequence[Sequence[Usage]]:
-        """Write calls; return halves to try alone if the store refuses them, maybe for a single one."""
+        """Write calls; return those to try again: all, or halves if the store refuses maybe a single one."""
         try:
             await self._store.record_usage(usages)
         except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same
-            if len(usages) > 1 and not isinstance(error, StoreUnavailable):
+            reason = f"{type(error).__name__}: {error}"
+            is_unavailable = isinstance(error, StoreUnavailable)
+            if is_unavailable and not (isinstance(error, OutcomeUnknown) or self._closing.is_set()):
+                await self._pause(reason)
+                return (usages,)
+            if len(usages) > 1 and not is_unavailable:
                 middle = len(usages) // 2
                 return usages[:middle], usages[middle:]
-            telemetry.usage_lost(len(usages), _reason(error, usages))
+            _lose(usages, reason)
+        self._reason = _NO_ANSWER
+        self._outage.clear()
         return ()
 
+    async def _pause(self, reason: str) -> None:
+        """Note the outage, and wait a little, but not once the ledger closes."""
+        self._reason = reason
+        self._outage.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._retry_seconds):
+                await self._closing.wait()
 
-def _reason(error: Exception, usages: Sequence[Usage]) -> str:
-    """Return why calls are lost, and which one it is if the store refused it."""
-    reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, StoreUnavailable):
-        return reason
-    (usage,) = usages
-    conversation_id = usage.conversation.id if usage.conversation else None
-    return f"{usage.purpose} of {usage.model!r}, conversation {conversation_id!r}: {reason}"
+
+def _lose(usages: Sequence[Usage], reason: str) -> None:
+    """Log calls that are lost, by purpose, model and conversation."""
+    counts = Counter((usage.purpose, usage.model, usage.conversation) for usage in usages)
+    for (purpose, model, ref), calls in counts.items():
+        what = f"{purpose} of {model!r}, conversation {ref.id if ref else None!r}"
+        telemetry.usage_lost(calls, f"{what}: {reason}")
 
 
 def require_usage(usage: Usage) -> None:

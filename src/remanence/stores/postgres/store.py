@@ -15,7 +15,7 @@ from psycopg.errors import Diagnostic, LockNotAvailable
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import Closed, StoreUnavailable
+from remanence.errors import Closed, OutcomeUnknown, StoreUnavailable
 from remanence.process import OwnProcess
 from remanence.stores.postgres import pgvector
 from remanence.stores.postgres.check import VACUUM_REMEDY, vacuum_problems, write_problems
@@ -167,7 +167,7 @@ class PostgresStore(SQLStore):
         """Return whether a transaction was committed whose connection broke during the commit.
 
         Raises:
-            StoreUnavailable: the server does not know.
+            OutcomeUnknown: the server does not know.
         """
         deadline = time.monotonic() + self._pool.timeout
         while True:
@@ -183,7 +183,7 @@ class PostgresStore(SQLStore):
             if found == "unknown" or time.monotonic() >= deadline:
                 break
             time.sleep(_POLL_SECONDS)
-        raise StoreUnavailable(
+        raise OutcomeUnknown(
             f"{self._name}: the connection was lost during a commit, and the server does not know if it "
             f"took effect ({found}): check before you repeat it, or repeat it with the same message ids"
         )
