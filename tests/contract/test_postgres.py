@@ -218,8 +218,7 @@ async def test_an_append_is_whole_after_a_scrub_that_was_cancelled(
         scrub = asyncio.create_task(store.scrub())
         await until(lambda: waiting(server) == 1)
         server.execute("SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted")
-        with pytest.raises(StoreUnavailable):
-            await scrub
+        await scrub
 
     with pytest.raises(InvalidMessage):
         await store.append(REF, [hello("half"), Message.tool("none", "x")], user=None)

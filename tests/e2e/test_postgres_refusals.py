@@ -422,25 +422,39 @@ async def test_a_worker_that_gets_no_connection_for_jobs_closes_whole(
 
 
 @contextmanager
-def full_disk(url: str) -> Iterator[None]:
-    """Keep the table of long messages on a disk that is full: its file is `/dev/full`."""
+def full_disk(url: str, table: str) -> Iterator[None]:
+    """Keep a table on a disk that is full: its file, or its map for VACUUM, is `/dev/full`."""
     with psycopg.connect(url) as connection:
         row = connection.execute(
-            "SELECT current_setting('data_directory'), pg_relation_filepath(reltoastrelid) "
-            "FROM pg_class WHERE relname = 'messages'"
+            "SELECT current_setting('data_directory'), pg_relation_filepath(%s)", (table,)
         ).fetchone()
     assert row is not None
     file = Path(*row)
     if not file.is_file():
         pytest.skip("the files of the server are out of reach")
-    assert file.stat().st_size == 0
+    if file.stat().st_size:
+        file = file.with_name(f"{file.name}_vm")
+        assert not file.exists()
     kept = file.with_name(f"{file.name}.kept")
-    file.rename(kept)
+    if file.exists():
+        file.rename(kept)
     file.symlink_to("/dev/full")
     try:
         yield
     finally:
-        kept.replace(file)
+        file.unlink()
+        if kept.exists():
+            kept.rename(file)
+
+
+def toast_table(url: str) -> str:
+    """Return the name of the table of long messages."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT reltoastrelid::regclass::text FROM pg_class WHERE relname = 'messages'"
+        ).fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 @pytest.mark.postgres
@@ -450,7 +464,7 @@ async def test_a_full_disk_is_named_and_nothing_is_written(postgres: str, doctor
         async with Memory.open(url, settings=Settings(workers=0)) as memory:
             chat = memory.conversation("a")
             await chat.append(Message.user("Hello."))
-            with full_disk(url):
+            with full_disk(url, toast_table(url)):
                 with pytest.raises(StoreUnavailable) as caught:
                     await chat.append(Message.user(secrets.token_hex(20_000)))
                 shown = await asyncio.to_thread(doctor, url)
@@ -463,6 +477,26 @@ async def test_a_full_disk_is_named_and_nothing_is_written(postgres: str, doctor
         assert "No space left on device" in text
         assert "free space on the server and try again" in text
     assert left == ["Hello."]
+
+
+@pytest.mark.postgres
+async def test_an_erasure_returns_its_receipt_if_the_server_cannot_vacuum(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with new_database(postgres) as url:
+        async with Memory.open(url, settings=Settings(workers=0)) as memory:
+            chat = memory.conversation("a", user="ana")
+            for _ in range(20):
+                await chat.append(Message.user("I live in Lisbon. " * 50))
+            with full_disk(url, "messages"):
+                receipt = await memory.forget_user("ana")
+            left = await memory.conversation("a", user="ana").messages()
+
+    assert receipt.erased
+    assert len(receipt.messages) == 20
+    assert left == ()
+    assert "VACUUM failed, so erased text stays in the tables' files" in caplog.text
+    assert "free space on the server" in caplog.text
 
 
 @asynccontextmanager

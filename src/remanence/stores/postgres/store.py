@@ -15,7 +15,7 @@ from psycopg.errors import Diagnostic, LockNotAvailable
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import Closed, OutcomeUnknown, StoreUnavailable
+from remanence.errors import Closed, OutcomeUnknown, StoreError, StoreUnavailable
 from remanence.process import OwnProcess
 from remanence.stores.postgres import pgvector
 from remanence.stores.postgres.check import VACUUM_REMEDY, vacuum_problems, write_problems
@@ -47,10 +47,7 @@ _VACUUM = (
 ANALYZE replaces the planner's statistics, which quote values of erased rows.
 """
 
-_NOT_VACUUMED = (
-    "%s: the role may not vacuum the tables, so erased text stays in their files and statistics until "
-    "autovacuum gets to them: %s"
-)
+_NOT_VACUUMED = "%s: %s, so erased text stays in the tables' files and statistics until autovacuum gets to them: %s"
 
 _KEY_LOCK = 1919249762
 """The advisory lock that writers of segments and facts share: see the migration `key_order`."""
@@ -105,10 +102,16 @@ class PostgresStore(SQLStore):
             await self._write(lambda _: None)
 
     async def scrub(self, *, if_due: bool = False) -> None:
-        """Free the space of erased rows; the server overwrites it in its own time."""
+        """Free the space of erased rows; the server overwrites it in its own time.
+
+        The rows are gone already: a failure, such as a full disk, is a warning.
+        """
         self._require_writable()
         if not if_due:
-            await self._in_thread(self._vacuum)
+            try:
+                await self._in_thread(self._vacuum)
+            except StoreError as error:
+                logger.warning(_NOT_VACUUMED, self._name, "VACUUM failed", error)
 
     async def close(self) -> None:
         if not self._closed and self._process.is_this:
@@ -220,7 +223,8 @@ class PostgresStore(SQLStore):
                     connection.execute("SELECT set_config('lock_timeout', %s, false)", limit)
                     connection.autocommit = False
         if "WARNING" in severities:  # the server skips a table that the role may not vacuum
-            logger.warning(_NOT_VACUUMED, self._name, VACUUM_REMEDY)
+            why = "the role may not vacuum the tables"
+            logger.warning(_NOT_VACUUMED, self._name, why, VACUUM_REMEDY)
 
     def _index(self, connection: SQLConnection, conversation: int, *, unindexed: int) -> None:  # noqa: ARG002 - all of them
         while search.index_some(connection, conversation):
