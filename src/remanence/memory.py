@@ -37,7 +37,7 @@ from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
-from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen
+from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen, StoreUnavailable
 from remanence.events import deliver, follow
 from remanence.files import expand_home
 from remanence.forgetting import forget_user
@@ -387,6 +387,10 @@ class Memory:
         try:
             problems += await self._store.check()
             problems += [problem async for problem in self._diagnose()]
+        except StoreUnavailable as error:
+            reason, _, remedy = str(error).rpartition(": ")
+            what = f"the database cannot be used: {reason}"
+            problems.append(Problem(conversation=None, level="error", what=what, remedy=remedy))
         except Exception as error:  # noqa: BLE001 - damaged rows are to be reported, all of them
             problems.append(
                 Problem(

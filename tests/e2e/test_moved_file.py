@@ -39,6 +39,8 @@ async def test_calls_on_a_moved_file_are_refused_until_it_is_back(
         texts = [message.text for message in await chat.messages()]
 
     assert TOLD in problem.what
+    assert problem.remedy
+    assert "restore a backup" not in problem.remedy
     assert TOLD in unready.detail
     assert str(path) not in unready.detail
     assert texts == ["before", "after"]
