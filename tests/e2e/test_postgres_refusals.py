@@ -542,6 +542,21 @@ async def test_a_name_that_is_too_long_for_an_index_is_not_taken_for_an_outage(
         assert await memory.conversations() == ()
 
 
+async def test_a_server_whose_disk_is_too_full_for_a_session_is_named(doctor: Doctor) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (length := struct.unpack("!i", await reader.readexactly(4))[0]) == 8:
+            await reader.readexactly(4)
+            writer.write(b"N")  # no TLS
+        await reader.readexactly(length - 4)
+        body = b"SFATAL\0C53100\0Mcould not write init file\0\0"
+        writer.write(b"E" + struct.pack("!i", len(body) + 4) + body)
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = f"postgresql://ana@127.0.0.1:{server.sockets[0].getsockname()[1]}/memory"
+        await expect(url, doctor, "could not write init file", "free space on the server")
+
+
 async def test_an_old_server_is_named_with_its_version(doctor: Doctor) -> None:
     async with old_server() as port:
         await expect(

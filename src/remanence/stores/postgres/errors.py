@@ -72,6 +72,7 @@ _FEWER_CONNECTIONS = (
     "the database"
 )
 _OVERLOADED = "the database is overloaded: try again"
+_FREE_SPACE = "free space on the server and try again"
 _NO_POOLER = "name the server itself, or a pooler in session mode"
 
 _REFUSED = (
@@ -85,6 +86,8 @@ _REFUSED = (
     ("too many clients", _FEWER_CONNECTIONS),
     ("remaining connection slots", _FEWER_CONNECTIONS),
     ("the database system is", "wait until the server has started, and try again"),
+    ("No space left", _FREE_SPACE),
+    ("could not write init file", _FREE_SPACE),  # a new session's first write
     ('" does not exist', "create it, or name another one in the URL"),
 )
 """Connection errors by a part of their text, as they have no class or SQLSTATE of their own."""
@@ -100,7 +103,7 @@ _PUBLIC_REASONS = (
         "the database is read-only",
     ),
     (("lock timeout",), "another session keeps the database locked"),
-    (("No space left",), "the database has no space left"),
+    (("No space left", "could not write init file"), "the database has no space left"),
 )
 
 _REMEDIES: dict[type, str] = {
@@ -119,7 +122,7 @@ _REMEDIES: dict[type, str] = {
         "remanence_similarity, remanence_embedding CASCADE"
     ),
     errors.TooManyConnections: _FEWER_CONNECTIONS,
-    errors.DiskFull: "free space on the server and try again",
+    errors.DiskFull: _FREE_SPACE,
     errors.QueryCanceled: _OVERLOADED,
     errors.LockNotAvailable: "another session keeps a lock: try again, or end that session",
     errors.InvalidSqlStatementName: _NO_POOLER,
