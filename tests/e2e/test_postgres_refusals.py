@@ -119,6 +119,9 @@ async def expect(url: str, doctor: Doctor, *words: str) -> None:
         ("postgresql://ana:x sec@127.0.0.1/memory", "use percent-encoded spaces (%20) instead"),
         ("postgresql://an/a:sec@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
         ("postgresql://ana@example:sec@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
+        ("host=127.0.0.1 dbname=memory password=secret", "write 'postgresql://user:password@"),
+        ("host=127.0.0.1 password=://secret dbname=memory", "has an unknown scheme"),
+        ("password = 'it\\'s sec' host=127.0.0.1", "write 'postgresql://user:password@host"),
         ("postgresql://127.0.0.1/memory?sslpassword=sec&colour=red", 'parameter: "colour": write'),
     ],
 )

@@ -44,11 +44,15 @@ async def open_store(
         NewerSchema: a later version of remanence migrated the database.
     """
     if not isinstance(url, str) or "://" not in url:
-        path = str(url)
+        path = mask_password(str(url))
+        if "=" in path:  # parameters of libpq
+            raise StoreUnavailable(
+                f"store {path!r} is not a URL: write 'postgresql://user:password@host/database'"
+            )
         meant = path.removeprefix("sqlite:")
         name = (meant if meant == path else meant.lstrip("/")) or "memory.db"
         raise StoreUnavailable(
-            f"store {url!r} is not a URL: write 'sqlite:///{name}' for a file of that name"
+            f"store {path!r} is not a URL: write 'sqlite:///{name}' for a file of that name"
         )
     clock = clock or SystemClock()
     scheme, _, rest = url.partition("://")

@@ -9,7 +9,12 @@ _COMMAND: Final = re.compile(r"'remanence (?!migrate)[a-z]+(?=[' ])")
 
 
 def mask_password(url: str) -> str:
-    """Return the URL with its password masked, whatever characters it has."""
+    """Return the URL, or the string of libpq's parameters, with its password masked.
+
+    The password may have any characters.
+    """
+    if not re.match(r"[\w+.-]+://", url):
+        return re.sub(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'?|\S+)", r"\1***", url)
     masked = re.sub(r"(?<=://)([^:]*):.*@", r"\1:***@", url)
     return re.sub(r"(?<=[?&])((?:ssl)?password)=[^&]*", r"\1=***", masked)
 
