@@ -248,12 +248,18 @@ async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
         with pytest.raises(StoreUnavailable, match=RIGHTS):
             await memory.conversation("a").append(Message.user("Hello."))
     shown = await asyncio.to_thread(doctor, url)
-    assert "nothing can be written: permission denied for table" in shown
+    assert "error: the database what: nothing can be written: permission denied for tab" in shown
     assert RIGHTS in shown
+
+    execute(migrated, f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}")
+    async with Memory.open(url, settings=Settings(workers=0)) as memory:
+        with pytest.raises(StoreUnavailable, match=f"procrastinate_jobs_id_seq: .*{RIGHTS}"):
+            await memory.conversation("a").append(Message.user("Hello. " * 10_000))
+    shown = await asyncio.to_thread(doctor, url)
+    assert "error: the database what: nothing can be written: permission denied for seq" in shown
 
     execute(
         migrated,
-        f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}",
         f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {guest}",
     )
     async with Memory.open(url) as memory:

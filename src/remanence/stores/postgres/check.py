@@ -18,10 +18,12 @@ WITH probe AS (
   SELECT string_agg(md5(random()::text), '') AS text FROM generate_series(1, 4000)
 )
 INSERT INTO messages (conversation, seq, id, role, kind, content, created_at, tokens, sum_tokens)
-SELECT key, 1, '', 'user', 'message', text, '', 0, 0 FROM probe, content
+SELECT key, 1, '', 'user', 'message', text, '', 0, 0 FROM probe, content RETURNING conversation
 """
 """Large enough to make the tables' files grow."""
 
+_PLAN = "UPDATE states SET look_at = '9999-12-31T00:00:00.000000+00:00' WHERE conversation = %s"
+"""A trigger defers its job."""
 
 _OWNS = """
 SELECT pg_has_role(c.relowner, 'USAGE') OR pg_has_role(d.datdba, 'USAGE')
@@ -56,14 +58,13 @@ def write_problems(connection: psycopg.Connection, machine: SystemClock) -> Iter
     try:
         with connection.transaction(force_rollback=True):
             begin(connection, machine)
-            connection.execute(_WRITE)
+            key = connection.execute(_WRITE).fetchone()
+            connection.execute("INSERT INTO states (conversation) VALUES (%s)", key)
+            connection.execute(_PLAN, key)
     except psycopg.Error as error:
-        for_readers = isinstance(
-            error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction
-        )
         yield Problem(
             conversation=None,
-            level="warning" if for_readers else "error",
+            level="warning" if isinstance(error, errors.ReadOnlySqlTransaction) else "error",
             what=f"nothing can be written: {reason(error)}",
             remedy=find_remedy(error) or "see the log of the server",
         )
