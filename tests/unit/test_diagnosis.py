@@ -8,6 +8,7 @@ from tests.builders import AT, REF
 
 from remanence.policy.diagnosis import diagnose
 from remanence.policy.policy import Policy
+from remanence.stores.url import name_database
 from remanence.types import Failure, MemoryState, Problem
 
 MODEL = "anthropic:claude-haiku-4-5"
@@ -119,3 +120,14 @@ def test_no_tokens_wait_to_be_observed_when_only_facts_are_due() -> None:
 
     assert problem(due).what == "background work has been due since 2026-03-02 09:00 UTC"
     assert problem(replace(due, observed_sum_tokens=0)).what == "900 tokens wait to be observed"
+
+
+def test_a_command_takes_a_url_with_a_password_from_the_environment() -> None:
+    urls = ("postgresql://ana@db/memory", "postgresql://ana:secret@db/memory")
+
+    commands = [name_database("run 'remanence flush trip'", url) for url in urls]
+
+    assert commands == [
+        "run 'remanence flush --db postgresql://ana@db/memory trip'",
+        "run 'remanence flush --db \"$REMANENCE_URL\" trip'",
+    ]

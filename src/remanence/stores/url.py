@@ -26,5 +26,10 @@ def name_database(remedy: str, url: str) -> str:
 
 
 def database_option(url: str) -> str:
-    """Return ` --db` with the masked URL; empty for a database in memory, which no command opens."""
-    return "" if url == "sqlite:///:memory:" else f" --db {shlex.quote(mask_password(url))}"
+    """Return ` --db` with the URL, or a shell variable for one with a password.
+
+    Empty for a database in memory, which no command opens.
+    """
+    if url == "sqlite:///:memory:":
+        return ""
+    return f" --db {shlex.quote(url)}" if mask_password(url) == url else ' --db "$REMANENCE_URL"'
