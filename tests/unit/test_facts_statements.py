@@ -330,6 +330,18 @@ async def test_a_short_rule_after_a_question_stays_as_it_was_said(text: str) -> 
     assert "wish" in rule.tags
 
 
+@pytest.mark.parametrize("greeting", ["Hello! Nice to meet you.", "Noted."])
+@pytest.mark.parametrize(
+    "text", ["I drive a Skoda.", "Vivo en Madrid.", "Mon chien s'appelle Bello."]
+)
+async def test_what_can_be_read_alone_is_a_fact_behind_words_that_ask_nothing(
+    greeting: str, text: str
+) -> None:
+    found = await facts("Hi.", f"> {greeting}", text)
+
+    assert [fact.summary for fact in found] == [text]
+
+
 @pytest.mark.parametrize(
     ("summary", "made_by", "is_sure"),
     [

@@ -37,7 +37,7 @@ from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, WISHES, statement_scores
+from remanence.observers.learned.statements import STATED, WISHES, alone, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Fact, Message
 from remanence.wire.parts import fold_name
@@ -186,7 +186,7 @@ def _statements_of(
         depends = needs_question(first) if asked else is_dependent(scores)
         stands_alone = _asks(first) or (is_standing(first.text, scores) and not depends)
         lacks = not stands_alone and (depends if asked else says_little(first.text, scores))
-        is_unclear = lacks and is_fragment(first.text, scores)
+        is_unclear = lacks and is_fragment(first.text, scores, scorer().score(alone(first)))
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()
         if reply and opens and not stands_alone and _may_state(first):

@@ -44,9 +44,9 @@ def says_little(sentence: str, scores: Scores) -> bool:
     return is_dependent(scores) or (is_brief and _tells_nothing_of_speaker(sentence, scores))
 
 
-def is_fragment(sentence: str, scores: Scores) -> bool:
-    """Return whether a sentence depends on others and tells nothing of its speaker."""
-    return is_dependent(scores) and _tells_nothing_of_speaker(sentence, scores)
+def is_fragment(sentence: str, scores: Scores, alone: Scores) -> bool:
+    """Return whether a sentence depends on others and tells nothing of its speaker, read *alone*."""
+    return is_dependent(scores) and _tells_nothing_of_speaker(sentence, alone)
 
 
 def is_remark(text: str, scores: Scores) -> bool:
