@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from tests.builders import call, responses, server_call, server_result
 
 from remanence import Message
-from remanence.types import ImagePart, TextPart, ToolResultPart
+from remanence.types import ImagePart, OtherPart, TextPart, ToolResultPart
 from remanence.types.receipt import tombstone
 from remanence.wire.boundaries import groups, is_settled, orphan, safe_ends
 from remanence.wire.content import SYSTEM_MARK
@@ -56,6 +56,25 @@ def test_calls_that_come_one_by_one_are_one_message_with_all_results_after_it() 
     assert not openai_problems({"messages": sent})
     assert "recorded" not in str(sent)
     assert "late" not in str(sent)
+
+
+@pytest.mark.parametrize("text_calls", [(), ("b",)])
+def test_an_answer_to_a_call_without_a_result_follows_the_note_that_it_has_none(
+    text_calls: tuple[str, ...],
+) -> None:
+    answer = call(*text_calls, text="I could not book it.")
+    results = [Message.tool(id_, "1") for id_ in text_calls]
+
+    turns = pair_tool_calls([USER, call("a"), answer, *results, USER])
+
+    roles = [message.role for message in turns]
+    assert roles == ["user", "assistant", "tool", "assistant", *["tool"] * len(results), "user"]
+    assert [turns[2].tool_results[0].text, turns[3].text] == [NO_RESULT, "I could not book it."]
+
+
+def test_a_call_that_the_host_answers_itself_stays_one_message_with_its_text() -> None:
+    turns = pair_tool_calls([USER, call("a"), ANSWER], keep_open=True)
+    assert [message.role for message in turns] == ["user", "assistant"]
 
 
 def test_calls_after_a_result_are_a_turn_of_their_own() -> None:
@@ -308,6 +327,30 @@ def test_a_cached_prefix_stays_whatever_follows_and_whichever_request_has_a_vola
             for tape, text in zip((whole[: len(messages)], whole), volatile, strict=True)
         )
         assert later[:cached] == earlier[:cached]
+
+
+@given(
+    messages=MESSAGES,
+    answer=st.sampled_from([ANSWER, call("z", text="I try again.")]),
+    more=MESSAGES,
+)
+def test_whatever_follows_an_answer_the_messages_that_it_answers_keep_their_order(
+    messages: list[Message], answer: Message, more: list[Message]
+) -> None:
+    tape = _with_unique_calls([message for message in messages if not _has_own_calls(message)])
+    whole = _with_unique_calls([*tape, answer, USER, *more])
+
+    answered, later = (
+        _blocks(anthropic_turns, "cache_control", pair_tool_calls(turns), "")[0]
+        for turns in (tape, whole)
+    )
+
+    assert later[: len(answered)] == answered
+
+
+def _has_own_calls(message: Message) -> bool:
+    """Whether a message has code of the provider, which a later request shows as text."""
+    return any(isinstance(part, OtherPart) for part in message.content)
 
 
 def _blocks(

@@ -23,9 +23,10 @@ _UNREADABLE = (";base64,", '"encrypted_')
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
     """Pair tool calls and results, so that results directly follow their calls.
 
-    Calls in successive messages are merged into one message. Repeated call ids, as from a model that
-    counts from 0 in each session, get the message number as a suffix, because providers require
-    unique ids. With *keep_open*, calls at the end may stay unanswered.
+    Calls in successive messages are merged into one message, but not with an answer that follows
+    calls without a result. Repeated call ids, as from a model that counts from 0 in each session, get
+    the message number as a suffix, because providers require unique ids. With *keep_open*, calls at
+    the end may stay unanswered.
     """
     seen: set[str] = set()
     turns: list[Message] = []
@@ -34,20 +35,49 @@ def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> 
         ids = {call.id for message in run for call in message.tool_calls}
         again = {id_: f"{id_}-{run[0].seq}" for id_ in ids & seen}
         seen |= ids
-        whole = _merge_calls([_rename_calls(message, again) for message in run])
-        turns += _pair_run(whole, is_last=number == len(runs), keep_open=keep_open)
+        is_last = number == len(runs)
+        renamed = [_rename_calls(message, again) for message in run]
+        whole = _merge_calls(renamed, keep_open=is_last and keep_open)
+        turns += _pair_run(whole, is_last=is_last, keep_open=keep_open)
     return tuple(turns)
 
 
-def _merge_calls(run: Iterable[Message]) -> Iterator[Message]:
-    """Merge successive messages of the assistant into one."""
-    for role, group in groupby(run, key=attrgetter("role")):
-        same = tuple(group)
-        if role == "assistant" and len(same) > 1:
-            content = tuple(part for message in same for part in message.content)
-            tokens = sum(message.tokens for message in same)
-            same = (same[0].replace(content=content, tokens=tokens),)
-        yield from same
+def _merge_calls(run: Iterable[Message], *, keep_open: bool) -> Iterator[Message]:
+    """Merge successive messages of the assistant, as far as they are one answer."""
+    blocks = [tuple(block) for _, block in groupby(run, key=attrgetter("role"))]
+    for block, following in zip(blocks, [*blocks[1:], ()], strict=True):
+        if block[0].role != "assistant" or len(block) == 1:
+            yield from block
+        elif keep_open:
+            yield _merge(block)
+        else:
+            answered = {id_ for message in following[:1] for id_ in open_links(message)[1]}
+            yield from map(_merge, _answers(block, answered))
+
+
+def _answers(block: Iterable[Message], answered: Collection[str]) -> Iterator[Sequence[Message]]:
+    """Split messages of the assistant into answers, by the calls *answered* directly after them.
+
+    Parallel calls are one answer. Text after calls without a result begins another, as the model had
+    read `NO_RESULT` before it wrote that.
+    """
+    answer: list[Message] = []
+    open_ids: set[str] = set()
+    for message in block:
+        calls, results = open_links(message)
+        open_ids -= results
+        has_text = not all(map(link, message.content))
+        if has_text and open_ids and open_ids.isdisjoint(answered):
+            yield answer
+            answer, open_ids = [], set()
+        answer.append(message)
+        open_ids |= calls.keys()
+    yield answer
+
+
+def _merge(messages: Sequence[Message]) -> Message:
+    content = tuple(part for message in messages for part in message.content)
+    return messages[0].replace(content=content, tokens=sum(map(attrgetter("tokens"), messages)))
 
 
 def _rename_calls(message: Message, ids: Mapping[str, str]) -> Message:
