@@ -135,6 +135,7 @@ class Conversation(Handle[awaited_conversation.Conversation]):
     source = blocking(awaited_conversation.Conversation.source)
     flush = blocking(awaited_conversation.Conversation.flush)
     end = blocking(awaited_conversation.Conversation.end)
+    skip_facts = blocking(awaited_conversation.Conversation.skip_facts)
     export_blocks = blocking(awaited_conversation.Conversation.export_blocks)
     import_blocks = blocking(awaited_conversation.Conversation.import_blocks)
     record_call = blocking(awaited_conversation.Conversation.record_call)

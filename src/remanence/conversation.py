@@ -52,6 +52,7 @@ from remanence.types import (
     BudgetState,
     ConversationRef,
     Diagnostics,
+    FactChanges,
     Hit,
     HitKind,
     LogEntry,
@@ -514,6 +515,14 @@ class Conversation:
                 await self._export(blocks, reflections, tier="cross-session")
             await blocks.prune(self.id)
         return await self.state()
+
+    async def skip_facts(self) -> MemoryState:
+        """Extract no facts from the messages now on the tape, such as those of another agent."""
+        state = await self.state()
+        committed = await self._store.commit_facts(
+            state, FactChanges(), facts_seq=state.last_seq, at=self.clock.now()
+        )
+        return committed or await self.state()
 
     async def export_blocks(self, store: BlockStore) -> int:
         """Append the live segments that *store* lacks, and return their number.

@@ -99,6 +99,20 @@ def summaries(facts: tuple[Fact, ...]) -> list[str]:
 
 
 @pytest.mark.req("Z-04", "Z-54", "Z-74", "Z-87")
+async def test_messages_that_are_skipped_yield_no_facts_and_later_ones_do() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("I live in Reykjavik."), Message.assistant("Noted."))
+        state = await chat.skip_facts()
+        await chat.append(Message.user("I'm allergic to peanuts."))
+        await chat.end()
+
+        facts = await memory.facts.list(user="ana")
+
+    assert state.facts_seq == 2
+    assert [fact.summary for fact in facts] == ["I'm allergic to peanuts."]
+
+
 async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         await tell(memory, "first", *TOLD)

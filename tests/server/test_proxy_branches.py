@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.server.conftest import Client, memory_on, served
-from tests.wire.dialects import Reply
+from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer
 
 from remanence import Conversation, Memory, Message, Settings
@@ -290,6 +290,38 @@ async def test_a_history_that_shares_nothing_with_its_conversation_is_logged_onc
     assert text.startswith("a request in conversation 'trip'")
     assert "began the branch 'trip~3' without notes" in text
     assert "have it keep and resend" in text
+
+
+@pytest.mark.parametrize(
+    ("reply", "seconds", "facts"),
+    [
+        (Reply("", calls=(Call("call_1", "ask_researcher"),)), 0, []),
+        (Reply("", calls=(Call("call_1", "ask_researcher"),)), 3_600, ["I live in Porto."]),
+        (Reply("Which city?"), 0, ["I live in Porto."]),
+    ],
+    ids=["sub-agent", "cancelled call", "restarted client"],
+)
+async def test_a_history_that_begins_during_a_tool_call_of_its_conversation_yields_no_facts(
+    proxy: Client,
+    upstream: ModelServer,
+    memory: Memory,
+    caplog: pytest.LogCaptureFixture,
+    reply: Reply,
+    seconds: int,
+    facts: list[str],
+) -> None:
+    caplog.set_level("INFO")
+    upstream.script(reply)
+    await ask(proxy, "Find me a hotel.")
+    assert isinstance(memory.clock, FixedClock)
+    memory.clock.advance(seconds)
+
+    assert await ask(proxy, "I live in Porto.", "Noted.", "A hotel?") == "trip~1"
+
+    await tape(memory, "trip~1").end()
+    found = await memory.facts.list(user="ana", tenant=TENANT)
+    assert [fact.summary for fact in found] == facts
+    assert ("is taken for a sub-agent's" in caplog.text) is not bool(facts)
 
 
 @pytest.mark.parametrize("removed", [r"\*\*", r"\[\d\]", r"\*\*|\[\d\]", r"[*#`]|\[\d\]|\n"])

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -29,6 +30,7 @@ from remanence.server.proxy.identity import (
 )
 from remanence.server.proxy.naming import Name
 from remanence.types import Keep, MemoryState, Message, TapeVersion, ToolResultPart
+from remanence.wire.boundaries import is_settled
 
 _OVERLAP: Final = 8
 """Messages at the end of a tape that a history must repeat, if their beginnings differ."""
@@ -53,6 +55,9 @@ _MANY_BRANCHES: Final = 8
 
 _DELETED_AT_ONCE: Final = 2
 """Stale branches that are deleted for each new one, so that their number falls."""
+
+_MAX_WAIT: Final = timedelta(hours=1)
+"""A tool call without a result for longer was probably cancelled."""
 
 _PAGE: Final = 50
 _MAX_PLACES: Final = 20_000
@@ -118,11 +123,17 @@ class _Tape(NamedTuple):
     def id_before_last(self) -> str:
         return (self.end[-2].id or "") if len(self.end) > 1 else ""
 
+    def waits_for_tool(self, now: datetime) -> bool:
+        """Return whether the tape ends with a tool call that may still be running."""
+        at = self.state.last_message_at
+        return at is not None and now - at < _MAX_WAIT and not is_settled(self.end[-1:])
+
 
 class _Match(NamedTuple):
     """The beginning of a history that is on a tape: its length, and its last message there.
 
-    The client changed messages of it, the last of which is the one with number *changed*.
+    The client changed messages of it, the last of which is the one with number *changed*. The history
+    may be a *sub-agent's*, which begins while a tool call of the conversation waits for its result.
     """
 
     tape: _Tape
@@ -132,6 +143,7 @@ class _Match(NamedTuple):
     not_on_tape: frozenset[int] = frozenset()
     is_in_place: bool = False
     changed: int = 0
+    is_sub_agent: bool = False
 
     @property
     def is_continuable(self) -> bool:
@@ -156,7 +168,7 @@ class Histories:
         self._memory = memory
         self._places: Recent[tuple[Name, str], Stored] = Recent(_MAX_PLACES)
         self._lengths: Recent[Name, int] = Recent(_MAX_NAMES)
-        self._begun_anew: Recent[Name, None] = Recent(_MAX_NAMES)
+        self._begun_anew: Recent[tuple[Name, bool], None] = Recent(_MAX_NAMES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -206,6 +218,8 @@ class Histories:
         if (_version_of(tape.conversation, history.question) or version) != version:
             raise ConversationErased(tape.conversation.id)
         appended = await tape.conversation.append(*new, after=tape.state)
+        if match.is_sub_agent:
+            await tape.conversation.skip_facts()
         if not version.key:  # it has just begun
             version = TapeVersion((await tape.conversation.state()).key, erasures=0)
         before = Stored(
@@ -257,10 +271,13 @@ class Histories:
         if state.last_seq:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
         await self._limit_branches(history.name, tapes)
-        if tapes and history.name not in self._begun_anew:
-            self._begun_anew[history.name] = None
-            telemetry.proxy_began_anew(history.name.conversation, empty.id)
-        return _Match(_Tape(empty, state, ()))
+        now = self._memory.clock.now()
+        is_sub_agent = any(tape.waits_for_tool(now) for tape in tapes)
+        if tapes and (history.name, is_sub_agent) not in self._begun_anew:
+            self._begun_anew[history.name, is_sub_agent] = None
+            log = telemetry.proxy_sub_agent if is_sub_agent else telemetry.proxy_began_anew
+            log(history.name.conversation, empty.id)
+        return _Match(_Tape(empty, state, ()), is_sub_agent=is_sub_agent)
 
     async def _find_known(self, history: _History, name: Name) -> _Match | None:
         """Match the longest beginning of the history that was found on a tape of *name* before."""
