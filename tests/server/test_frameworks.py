@@ -27,6 +27,7 @@ from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail
 
 from remanence import Memory
+from remanence.types import ImagePart, TextPart
 
 VARIABLE = "REMANENCE_TEST_FRAMEWORKS"
 PROGRAM = Path(__file__).with_name("clients") / "framework.py"
@@ -43,6 +44,25 @@ def framework(request: pytest.FixtureRequest) -> str:
     if not os.environ.get(VARIABLE) and importlib.util.find_spec(FRAMEWORKS[name]) is None:
         pytest.skip(f"{FRAMEWORKS[name]} is not installed: name a Python that has it in {VARIABLE}")
     return name
+
+
+@pytest.mark.parametrize("framework", ["agents_sdk"], indirect=True)
+async def test_the_tape_of_an_agents_sdk_run_has_images_of_tools_and_the_results_of_handoffs(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    calls = (Call("call-1", "show_plan"), Call("call-2", "transfer_to_billing"))
+    async with Provider().running() as provider:
+        provider.script(Reply("", calls=calls), Reply("12 EUR."))
+        answers = await answers_of("Tape", f"{provider.url}/v1", database, "Plan and bill?")
+
+    async with Memory.open(database) as memory:
+        chat = memory.conversation("trip", user="ana")
+        results = [part for message in await chat.messages() for part in message.tool_results]
+    assert answers == ["12 EUR."]
+    assert [part.call_id for part in results] == ["call-1", "call-2"]
+    assert [type(part) for part in results[0].content] == [TextPart, ImagePart]
+    assert [part.text for part in results] == ["Gate B42", "Handed over to Billing."]
 
 
 async def answers_of(function: str, url: str, database: str, *questions: str) -> object:

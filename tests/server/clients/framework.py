@@ -4,20 +4,22 @@ Prints the answers as JSON. The URL is that of a proxy for `talk_by_…`, else o
 """
 
 import asyncio
+import importlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from remanence import Conversation, Memory
+from remanence import Conversation, Memory, Message
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "frameworks.md"
 NAME, URL, DATABASE, *QUESTIONS = sys.argv[1:]
 
 
 def function(name: str) -> Any:
+    """Return a function or a class of the page."""
     blocks = (block.split("```")[0] for block in PAGE.read_text().split("```python\n")[1:])
-    (code,) = [code for code in blocks if f"def {name}(" in code]
+    (code,) = [code for code in blocks if f"def {name}(" in code or f"class {name}(" in code]
     names: dict[str, Any] = {}
     exec(code, names)
     return names[name]
@@ -31,8 +33,25 @@ async def main() -> object:
         if NAME == "talk_without_server":
             return await recipe(memory, *QUESTIONS, openai_url=URL)
         chat = memory.conversation("trip", user="ana")
+        if NAME == "Tape":
+            return [await hand_over(chat, question) for question in QUESTIONS]
         tools = function(NAME.replace("run_in_", "tools_for_"))(chat)
         return [await ask(recipe, chat, question, tools) for question in QUESTIONS]
+
+
+async def hand_over(chat: Conversation, question: str) -> str:
+    """Ask an agent of the Agents SDK that shows a plan, and that hands over to another one."""
+    sdk: Any = importlib.import_module("agents")
+
+    async def show_plan() -> object:
+        image = sdk.ToolOutputImage(image_url="data:image/png;base64,iVBORw0KGgo=")
+        return [sdk.ToolOutputText(text="Gate B42"), image]
+
+    billing, tool = sdk.Agent(name="Billing", model="gpt-5"), sdk.function_tool(show_plan)
+    agent = sdk.Agent(name="Travel", model="gpt-5", tools=[tool], handoffs=[billing])
+    await chat.append(Message.user(question))
+    result = await sdk.Runner.run(agent, question, hooks=function("Tape")(chat))
+    return str(result.final_output)
 
 
 async def ask(recipe: Any, chat: Conversation, question: str, tools: list[Any]) -> str | None:
