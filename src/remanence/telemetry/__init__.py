@@ -361,10 +361,10 @@ def proxy_sub_agent(conversation_id: str, branch_id: str) -> None:
 def proxy_branches(conversation_id: str, count: int) -> None:
     """Log that a conversation at a proxy has many branches, and what to do."""
     logger.warning(
-        "conversation %.80r has %d branches: its client changes, regenerates or leaves out messages, or "
-        "several conversations share the name, and each branch stores its messages again; have the "
-        "client resend its history unchanged, name each conversation with X-Remanence-Conversation, "
-        "or send X-Remanence-Memory: off",
+        "conversation %.80r has %d branches: its client changes, regenerates or leaves out messages, "
+        "repeats runs that were cancelled, or several conversations share the name, and each branch stores "
+        "its messages again; have the client resend its history unchanged, name each conversation with "
+        "X-Remanence-Conversation, or send X-Remanence-Memory: off",
         conversation_id,
         count,
     )
