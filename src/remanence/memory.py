@@ -284,7 +284,7 @@ class Memory:
         """Return the states of up to *limit* conversations, in order of (tenant, id).
 
         A *user* is one of the *tenant*, by default of `default`; without either, those of all
-        tenants are listed. For the next page, pass the last (tenant, id) as *after*.
+        tenants are listed. For the next page, pass the `ref` of the last state as *after*.
         """
         self._runtime.check_open()
         require_count(limit=limit)
