@@ -852,6 +852,20 @@ def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
     assert text.count("R-641") > text.count("R-541") + text.count("R-741")
 
 
+def test_a_number_that_no_list_counts_up_to_is_not_the_mark_of_an_item() -> None:
+    asked = Message.assistant("How many guests will there be?")
+    notes = _notes(_request(asked, Message.user("40. The hall costs 150 euros."), ratio=9))
+    assert [note.text for note in notes] == [
+        "“How many guests will there be?” – 40; The hall costs 150 euros"
+    ]
+
+
+def test_a_brief_answer_stays_with_what_follows_it() -> None:
+    asked = Message.assistant("Do you leave on the 14th, or push it by a week?")
+    notes = _notes(_request(asked, Message.user("push. sat 21"), ratio=9))
+    assert [note.text for note in notes][-1].endswith("push; sat 21")
+
+
 def test_a_line_ends_a_sentence_also_after_an_abbreviation() -> None:
     said = "It keeps gate B42, hall 7 etc.\n- It moves kiln 3 to Turku."
     assert (

@@ -34,7 +34,7 @@ _ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
-_ITEM = re.compile(r"^([ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_ITEM = re.compile(r"^([ \t]*)(?:[-*•+]|(\d{1,2})[.)])[ \t]+", re.MULTILINE)
 _MIN_INDENT = 2
 """The columns by which an item of an inner list is indented beyond the one it belongs to."""
 
@@ -67,9 +67,13 @@ def readable_text(text: str) -> Generator[None, None, str]:
 
 
 def _mark_items(text: str) -> str:
+    """Put marks before list items; a number that no list counts up to stays: "40. The rent is 150"."""
     indents: list[int] = []  # of an item and those above it
+    counted = {0, 1, *(int(item[2]) + 1 for item in _ITEM.finditer(text) if item[2])}
 
     def marks(item: re.Match[str]) -> str:
+        if item[2] and int(item[2]) not in counted:
+            return item[0]
         indent = len(item[1].expandtabs(4))
         while indents and indent < indents[-1] + _MIN_INDENT:
             indents.pop()

@@ -8,6 +8,8 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.dependence import (
     find_question,
     is_afterthought,
+    is_brief_answer,
+    is_near,
     join_scores,
     may_join,
 )
@@ -47,14 +49,20 @@ class ScoredText:
     """The question that the message may answer."""
 
     def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
-        """Join each sentence with those after it that say little alone; yields in between."""
+        """Join each sentence with those after it that say little alone; yields in between.
+
+        The brief answer to a question with which a message begins is joined with what follows it.
+        """
         spans, scores = self.spans, self.scores
         self.spans, self.scores = spans[:1], scores[:1]
         for span, own in zip(spans[1:], scores[1:], strict=True):
             first, earlier = self.spans[-1], self.scores[-1]
-            says_something = self.text[first.start : span.start].rstrip() not in pasted
-            depends = is_afterthought(self.text[span.start : span.end], own)
-            if depends and says_something and may_join(self.text, first, span, earlier):
+            said = self.text[first.start : span.start].rstrip()
+            depends = is_afterthought(self._source(span), own) and said not in pasted
+            answers = self.question and len(self.spans) == 1 and is_brief_answer(said)
+            if (depends and may_join(self.text, first, span, earlier)) or (
+                answers and is_near(self.text, first, span)
+            ):
                 self.scores[-1] = join_scores(earlier, own)
                 self.spans[-1] = Span(first.start, span.end)
                 self.joints.append(span.start)
