@@ -1,10 +1,12 @@
 """A memory that is opened to be read changes no file."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from remanence import Conversation, Event, Memory, Message, Settings
@@ -79,3 +81,40 @@ async def test_a_memory_without_a_file_refuses_writes_too() -> None:
             await chat.append(Message.user("Hello."))
 
         assert await memory.conversations() == ()
+
+
+def empty_index(path: Path) -> None:
+    """Leave the file as after an import whose process ended before it could index."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE states SET indexed_seq = 0")
+        connection.execute("INSERT INTO text_index (text_index) VALUES ('delete-all')")
+
+
+async def test_recall_finds_each_message_that_the_index_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await memory.conversation("a").append(*[Message.user(f"zed{n}") for n in range(1_500)])
+    empty_index(path)
+
+    async with Memory.open(f"sqlite:///{path}", read_only=True) as memory:
+        chat = memory.conversation("a")
+        found = [(await chat.recall(f"zed{n}", limit=3))[0].first_seq for n in (0, 300, 1_499)]
+
+    assert found == [1, 301, 1_500]
+
+
+async def test_recall_finds_nothing_that_another_process_has_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        for number in range(3):
+            await memory.conversation("a").append(Message.user(f"zed {number}", id=f"m{number}"))
+
+    async with Memory.open(f"sqlite:///{path}", read_only=True) as reader:
+        chat = reader.conversation("a")
+        before = await chat.recall("zed")
+        async with Memory.open(f"sqlite:///{path}") as memory:
+            await memory.conversation("a").forget("m1")
+        after = await chat.recall("zed")
+
+    assert {hit.first_seq for hit in before} == {1, 2, 3}
+    assert {hit.first_seq for hit in after} == {1, 3}

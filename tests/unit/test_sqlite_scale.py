@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from remanence.clock import SystemClock
+from remanence.protocols import EVERYTHING
 from remanence.stores.sql import retention, segments, states, tape
 from remanence.stores.sqlite.connection import Database
-from remanence.stores.sqlite.fts import Connection
+from remanence.stores.sqlite.fts import Connection, find_unindexed, index_aside
 from remanence.testing.store_contract.samples import REF, observation, user
 from remanence.types import ConversationRef, Keep, Message, Retention, ToolCallPart
 
@@ -173,3 +174,19 @@ def test_a_batch_of_old_vectors_takes_as_many_steps_on_a_long_tape_as_on_a_short
         taken.append(steps(connection, prune))
         connection.close()
     assert 0 < taken[1] <= 1.2 * taken[0]
+
+
+def test_messages_outside_of_the_index_are_read_once_for_all_searches(tmp_path: Path) -> None:
+    connection = connect(tmp_path / "memory.db", 1_000)
+
+    def search(word: str) -> int:
+        return len(find_unindexed(connection, REF, word, limit=2_000, only=EVERYTHING))
+
+    assert search("message") == 999
+    assert not index_aside(connection, REF)
+    with connection:
+        append(connection, user("one more message"))
+    assert search("message") == 1_000
+    again = steps(connection, lambda _: search("999"))
+    assert 0 < again < 100
+    connection.close()

@@ -18,7 +18,7 @@ from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFilter
 from remanence.wire.parts import label
 
-_STEP_MESSAGES = 16
+STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
 MAX_INDEXED_CHARACTERS = 400_000
 _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
@@ -49,27 +49,33 @@ def remove_segment(connection: Connection, segment_key: int) -> None:
 
 def index_some(connection: Connection, conversation: int) -> bool:
     """Index the oldest unindexed messages; false if none are left after that."""
-    rows: Sequence[Row] = connection.execute(
+    rows = connection.execute(
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
-        (conversation, _STEP_MESSAGES),
+        (conversation, STEP_MESSAGES),
     ).fetchall()
-    characters, indexed_seq = 0, 0
-    for key, seq, kind, content in rows:
-        indexed_seq = seq
-        if kind != "message":
-            continue
-        text = indexed_text(content)
-        connection.add_words("text_index", key, scope(conversation), text)
-        characters += len(text)
-        if characters > _STEP_CHARACTERS:
-            break
+    indexed_seq = add_messages(connection, conversation, rows)
     if not indexed_seq:
         return False
     connection.execute(
         "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
     )
-    return len(rows) == _STEP_MESSAGES or indexed_seq != rows[-1][1]
+    return len(rows) == STEP_MESSAGES or indexed_seq != rows[-1][1]
+
+
+def add_messages(index: Connection, conversation: int, rows: Iterable[Row]) -> int:
+    """Index messages up to the limit of a step; return the place of the last one, 0 if none."""
+    characters, last_seq = 0, 0
+    for key, seq, kind, content in rows:
+        last_seq = seq
+        if kind != "message":
+            continue
+        text = indexed_text(content)
+        index.add_words("text_index", key, scope(conversation), text)
+        characters += len(text)
+        if characters > _STEP_CHARACTERS:
+            break
+    return last_seq
 
 
 def indexed_text(content: str) -> str:

@@ -1,6 +1,5 @@
 """The FTS5 indexes, and the connection that uses them."""
 
-import contextlib
 from collections.abc import Sequence
 from itertools import islice
 from typing import LiteralString
@@ -8,14 +7,12 @@ from typing import LiteralString
 import apsw
 
 from remanence.stores.rows import Row
-from remanence.stores.sql import search
+from remanence.stores.sql import ranking, search
 from remanence.stores.sql.connection import WordIndex
-from remanence.stores.terms import fold, index_terms, query_terms
+from remanence.stores.terms import fold, index_terms
 from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MERGED_PAGES = 16
-_MAX_UNINDEXED = 1_000
-"""The newest messages outside of the index that are searched; each search indexes them anew."""
 
 
 class Connection(apsw.Connection):
@@ -23,6 +20,9 @@ class Connection(apsw.Connection):
 
     is_fragmented = False
     """Whether words were added after the last merge: each transaction adds a part to be searched."""
+
+    side_index: "SideIndex | None" = None
+    """The words of messages that the index lacks while it cannot be written."""
 
     def is_stale(self) -> bool:
         """Return whether the connection misses later changes of the file: open another one."""
@@ -126,6 +126,53 @@ def _in_scopes(scopes: Sequence[str], expression: str) -> str:
     return f"scope : ({' OR '.join(scopes)}) AND terms : ({expression})"
 
 
+class SideIndex(Connection):
+    """A text index in memory, made by the *definition* of the file's, so with the same tokenizer."""
+
+    def __init__(self, definition: str) -> None:
+        super().__init__(":memory:")
+        self.register_fts5_function("word_counts", word_counts)
+        self.execute(definition)
+        self.progress: dict[int, tuple[tuple[int, int], int]] = {}
+        """By conversation: its `indexed_seq` and `erasures`, and the place of its last message here.
+
+        When one of the former has changed, the conversation is indexed anew."""
+
+
+def index_aside(connection: Connection, of: ConversationRef | Owner) -> bool:
+    """Index some unindexed messages in memory; false if none are left after that."""
+    if connection.side_index is None:
+        definition = "SELECT sql FROM sqlite_schema WHERE name = 'text_index'"
+        connection.side_index = SideIndex(connection.execute(definition).get)
+    index = connection.side_index
+    for key, last_seq, indexed_seq, erasures in _backlog(connection, of):
+        basis, seq = index.progress.get(key, (None, 0))
+        if basis == (indexed_seq, erasures) and seq >= last_seq:
+            continue
+        with index:
+            if basis != (indexed_seq, erasures):
+                seq = indexed_seq
+                index.remove_scope("text_index", search.scope(key))
+            rows = connection.execute(
+                "SELECT key, seq, kind, content FROM messages WHERE conversation = ? AND seq > ? "
+                "ORDER BY seq LIMIT ?",
+                (key, seq, search.STEP_MESSAGES),
+            )
+            seq = search.add_messages(index, key, rows) or last_seq
+            index.progress[key] = (indexed_seq, erasures), seq
+        return True
+    return False
+
+
+def _backlog(connection: Connection, of: ConversationRef | Owner) -> Sequence[Row]:
+    return connection.execute(
+        "SELECT key, last_seq, indexed_seq, erasures FROM conversations "  # noqa: S608 - a constant
+        "JOIN states ON conversation = key "
+        f"WHERE {search.condition_of(of)} AND last_seq > indexed_seq",
+        of,
+    ).fetchall()
+
+
 def find_unindexed(
     connection: Connection,
     of: ConversationRef | Owner,
@@ -135,29 +182,11 @@ def find_unindexed(
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
     """Search unindexed messages, for when the index cannot be written; best matches first."""
-    words = _expression(query_terms(query))
-    rows: Sequence[Row] = connection.execute(
-        "SELECT messages.key, content FROM conversations "  # noqa: S608 - a constant
-        "JOIN states ON states.conversation = conversations.key "
-        "JOIN messages ON messages.conversation = conversations.key AND seq > indexed_seq "
-        f"WHERE {search.condition_of(of)} AND kind = 'message' ORDER BY messages.key DESC LIMIT ?",
-        (*of, _MAX_UNINDEXED),
-    ).fetchall()
-    if not words or not rows or limit < 1:
-        return ()
-    # Created with the index's own statement, so that both use the same tokenizer.
-    definition: str = connection.execute(
-        "SELECT sql FROM sqlite_schema WHERE name = 'text_index'"
-    ).get
-    with contextlib.closing(apsw.Connection(":memory:")) as index:
-        index.execute(definition)
-        index.executemany(
-            "INSERT INTO text_index (rowid, scope, terms) VALUES (?, '', ?)",
-            [(key, index_terms(search.indexed_text(content))) for key, content in rows],
-        )
-        matches = index.execute(
-            "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
-            "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
-            (f"terms : ({words})",),
-        ).fetchall()
+    while index_aside(connection, of):  # what came after the last step
+        pass
+    assert connection.side_index is not None
+    rows = _backlog(connection, of)
+    scopes = [search.scope(key) for key, *_ in rows]
+    texts = sum(last_seq - indexed_seq for _, last_seq, indexed_seq, _ in rows)
+    matches = ranking.rank(connection.side_index, "text_index", scopes, query, texts=texts)
     return search.first_hits(connection, matches, limit=limit, only=only)

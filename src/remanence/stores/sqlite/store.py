@@ -96,11 +96,15 @@ class SQLiteStore(SQLStore):
         only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
         is_indexed = await self._index_rest(await self._read(lambda c: search.behind_index(c, of)))
-        found = await self._read(lambda c: search.find(c, of, query, limit=limit, only=only))
         if is_indexed:
-            return found
-        outside = await self._read(
-            lambda c: fts.find_unindexed(c, of, query, limit=limit, only=only)
+            return await self._read(lambda c: search.find(c, of, query, limit=limit, only=only))
+        while await self._read(partial(fts.index_aside, of=of)):
+            pass
+        outside, found = await self._read(
+            lambda c: (
+                fts.find_unindexed(c, of, query, limit=limit, only=only),
+                search.find(c, of, query, limit=limit, only=only),
+            )
         )
         # Scores of two indexes are not comparable; ranks are.
         ranked = itertools.zip_longest(outside, found)
