@@ -19,17 +19,21 @@ from remanence.runtime import Runtime
 from remanence.types import (
     ConversationRef,
     Erasure,
+    Fact,
     ForgottenMessage,
     Hit,
     MemoryState,
     Message,
     Owner,
     Receipt,
+    Repetition,
     Segment,
 )
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
+_PAGE_TOKENS = 100_000
+"""A page is read in one thread, which competes with the event loop for the GIL."""
 _SHOWN_CHARACTERS = 200
 MIN_TRACE = 8
 """Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
@@ -46,7 +50,9 @@ async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Mes
 
 async def _read_pages(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[tuple[Message, ...]]:
     after = 0
-    while page := await runtime.store.messages(ref, after=after, limit=PAGE):
+    while page := await runtime.store.messages(
+        ref, after=after, limit=PAGE, max_tokens=_PAGE_TOKENS
+    ):
         yield page
         after = page[-1].seq
 
@@ -163,23 +169,38 @@ async def find_mentions(
     words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
     said_again = await runtime.store.repetitions(owner) if owner else ()
-    said = [*((fact.id, fact) for fact in facts), *said_again]
-    found = {(hit.kind, hit.conversation, hit.source_id) for hit in hits}
-    named = {hit.source_id for hit in hits if hit.kind == "fact"} & {fact.id for fact in facts}
-    named |= {fact_id for fact_id, fact in said if words and _contains(fact.summary, words)}
-    messages = [
-        ForgottenMessage(ref.id, message.seq, message.id or "", text=_beginning(message))
-        for ref in refs
-        async for message in read_tape(runtime, ref)
-        if message.kind != "forgotten"
-        and (("message", ref.id, message.id) in found or _contains(everything_in(message), words))
-    ]
+    named = {hit.source_id for hit in hits if hit.kind == "fact"}
+    fact_ids = await asyncio.to_thread(_fact_mentions, facts, said_again, words, named)
+    messages: list[ForgottenMessage] = []
+    for ref in refs:
+        ids = {hit.source_id for hit in hits if (hit.kind, hit.conversation) == ("message", ref.id)}
+        async for page in _read_pages(runtime, ref):
+            messages += await asyncio.to_thread(_mentions, page, ref, words, ids)
     return Receipt(
-        erased=False,
-        at=runtime.clock.now(),
-        messages=tuple(messages),
-        facts=tuple(sorted(with_superseded(facts, named))),
+        erased=False, at=runtime.clock.now(), messages=tuple(messages), facts=tuple(fact_ids)
     )
+
+
+def _fact_mentions(
+    facts: Sequence[Fact], said_again: Sequence[Repetition], words: str, ids: Collection[str]
+) -> Sequence[str]:
+    """Return the ids of facts that are named or say the words, and of those that they superseded."""
+    named = {fact.id for fact in facts if fact.id in ids}
+    said = [*((fact.id, fact) for fact in facts), *said_again]
+    named |= {fact_id for fact_id, fact in said if words and _contains(fact.summary, words)}
+    return sorted(with_superseded(facts, named))
+
+
+def _mentions(
+    messages: Sequence[Message], ref: ConversationRef, words: str, ids: Collection[str | None]
+) -> list[ForgottenMessage]:
+    """Return the messages that are named or say the words."""
+    return [
+        ForgottenMessage(ref.id, message.seq, message.id or "", text=_beginning(message))
+        for message in messages
+        if message.kind != "forgotten"
+        and (message.id in ids or _contains(everything_in(message), words))
+    ]
 
 
 def _contains(text: str, words: str) -> bool:
@@ -366,13 +387,16 @@ async def _read_forgotten(
     runtime: Runtime, ref: ConversationRef, salt: str
 ) -> tuple[ForgottenMessage, ...]:
     """Return the location of each message to be erased."""
-    return tuple(
-        [
-            _forgotten(ref, message, salt)
-            async for message in read_tape(runtime, ref)
-            if message.kind != "forgotten"
-        ]
-    )
+    found: list[ForgottenMessage] = []
+    async for page in _read_pages(runtime, ref):
+        found += await asyncio.to_thread(_locations, page, ref, salt)
+    return tuple(found)
+
+
+def _locations(
+    messages: Sequence[Message], ref: ConversationRef, salt: str
+) -> list[ForgottenMessage]:
+    return [_forgotten(ref, message, salt) for message in messages if message.kind != "forgotten"]
 
 
 def _count_notes(segments: Iterable[Segment]) -> int:

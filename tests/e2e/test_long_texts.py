@@ -272,6 +272,31 @@ async def test_traces_of_a_forgotten_message_are_found_beside_the_loop() -> None
     assert lengths == []
 
 
+async def test_what_a_query_may_refer_to_is_found_beside_the_loop() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(*(Message.user(f"Step {number} is done.") for number in range(600)))
+        await memory.facts.save("Ana has done step 17", user="ana")
+        with calls_here("plain_text", "plain_text.py") as lengths:
+            found = await chat.forget(query="step 17")
+
+    assert {18, *range(171, 181)} <= {message.seq for message in found.messages}
+    assert len(found.facts) == 1
+    assert lengths == [len("step 17")]
+
+
+async def test_messages_of_a_deleted_conversation_are_hashed_beside_the_loop() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(*(Message.user(f"Step {number}.") for number in range(600)))
+        with calls_here("_sha256", "receipt.py") as lengths:
+            receipt = await chat.delete()
+
+    assert receipt is not None
+    assert len(receipt.messages) == 600
+    assert lengths == []
+
+
 async def test_both_ends_of_a_very_long_message_are_searched_where_no_index_can_be_written(
     tmp_path: Path,
 ) -> None:
