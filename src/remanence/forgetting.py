@@ -43,12 +43,13 @@ _GAP = re.compile(r"(?<=\d)[ ./()-]+(?=\d)")  # between such groups
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
     """Yield all messages of a conversation."""
-    async for page in _read_pages(runtime, ref):
+    async for page in read_pages(runtime, ref):
         for message in page:
             yield message
 
 
-async def _read_pages(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[tuple[Message, ...]]:
+async def read_pages(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[tuple[Message, ...]]:
+    """Yield all messages of a conversation in pages that a thread reads in one go."""
     after = 0
     while page := await runtime.store.messages(
         ref, after=after, limit=PAGE, max_tokens=_PAGE_TOKENS
@@ -141,7 +142,7 @@ async def forget_messages(
     runtime.engine.signal(ref)
     runtime.texts_changed()
     kept = ""
-    async for page in _read_pages(runtime, ref):
+    async for page in read_pages(runtime, ref):
         kept = await asyncio.to_thread(chain, page, kept)
     receipt = found.finish()
     return replace(receipt, erased=receipt.erased or not is_repeat, kept=kept)
@@ -174,7 +175,7 @@ async def find_mentions(
     messages: list[ForgottenMessage] = []
     for ref in refs:
         ids = {hit.source_id for hit in hits if (hit.kind, hit.conversation) == ("message", ref.id)}
-        async for page in _read_pages(runtime, ref):
+        async for page in read_pages(runtime, ref):
             messages += await asyncio.to_thread(_mentions, page, ref, words, ids)
     return Receipt(
         erased=False, at=runtime.clock.now(), messages=tuple(messages), facts=tuple(fact_ids)
@@ -388,7 +389,7 @@ async def _read_forgotten(
 ) -> tuple[ForgottenMessage, ...]:
     """Return the location of each message to be erased."""
     found: list[ForgottenMessage] = []
-    async for page in _read_pages(runtime, ref):
+    async for page in read_pages(runtime, ref):
         found += await asyncio.to_thread(_locations, page, ref, salt)
     return tuple(found)
 

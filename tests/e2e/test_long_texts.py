@@ -297,6 +297,19 @@ async def test_messages_of_a_deleted_conversation_are_hashed_beside_the_loop() -
     assert lengths == []
 
 
+async def test_an_export_of_a_user_is_made_beside_the_loop() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(*(Message.user(f"I have done step {n}.") for n in range(600)))
+        await chat.end()
+        await memory.facts.save("Ana likes tea", user="ana")
+        with calls_here("_line", "user_export.py") as lengths:
+            kinds = [json.loads(line)["line"] async for line in memory.export_user("ana")]
+
+    assert {"message", "segment", "log", "fact", "event"} <= set(kinds)
+    assert len(lengths) == 2  # of the user and the conversation
+
+
 async def test_both_ends_of_a_very_long_message_are_searched_where_no_index_can_be_written(
     tmp_path: Path,
 ) -> None:
