@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_long_texts import calls_here
 from tools.notes_corpus import lines
 
+from remanence import Memory, Message
 from remanence.observers.learned.features import Line, word_grams
 from remanence.observers.learned.function_words import WORD, language_of, languages, parse
 from remanence.observers.learned.score import Scorer, Scores, scorer
@@ -75,25 +77,60 @@ def test_weights_take_at_most_a_megabyte_and_a_half() -> None:
     assert sum(path.stat().st_size for path in folder.glob("*.bin")) <= 1_500_000
 
 
+def run(program: str, *, seed: str = "1") -> str:
+    """The output of a new Python process, which has loaded nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout.decode().strip()
+
+
 def test_a_conversation_scores_alike_in_every_process() -> None:
     program = (
         "from tests.unit.test_learned import CONVERSATION, scorer;"
         "print([scorer().score(line) for line in CONVERSATION])"
     )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for seed in ("1", "2")
+
+    assert {run(program, seed=seed) for seed in ("1", "2")} == {
+        str([scorer().score(line) for line in CONVERSATION])
     }
 
-    assert len(runs) == 1
-    assert runs.pop().decode().strip() == str([scorer().score(line) for line in CONVERSATION])
+
+async def load_on_the_loop(function: str, file: str) -> int:
+    """Observe, extract and reflect; return how much *function* read on the event loop."""
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(
+            Message.user("I live in Lisbon. My number is 8814-2207."),
+            Message.assistant("When did you move there?"),
+            Message.user("Four years ago."),
+            Message.user("Translate this: “I moved to Bergen.”"),
+            Message.user("Forget the rule about my number. I moved to Porto."),
+        )
+        with calls_here(function, file) as lengths:
+            await chat.end()
+        assert await memory.facts.list(user="ana")
+    return sum(lengths)
+
+
+@pytest.mark.parametrize(
+    ("function", "file"),
+    [("parse", "weights.py"), ("parse", "function_words.py"), ("_language", "language.py")],
+)
+def test_a_new_process_loads_weights_and_words_beside_the_event_loop(
+    function: str, file: str
+) -> None:
+    program = (
+        "import asyncio; from tests.unit.test_learned import load_on_the_loop;"
+        f"print(asyncio.run(load_on_the_loop({function!r}, {file!r})))"
+    )
+
+    assert run(program) == "0"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """The embedded extractor: keeps the sentences of users that the learned scores take for facts."""
 
+import asyncio
 from collections.abc import Generator
 
 from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
+from remanence.observers.learned.preload import load_files
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import WISHES, alone, statement_scores
 from remanence.observers.learned.weights import checksum
@@ -45,6 +47,7 @@ class ExtractiveFacts:
         return f"{STATEMENTS}9-{checksum()}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        await asyncio.to_thread(load_files)
         return await self._compute(_drafts, request)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.errors import ObservationRejected
-from remanence.observers.learned.score import scorer
+from remanence.observers.learned.preload import load_files
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result, Steps
 from remanence.tokens import counter_for
@@ -105,11 +105,11 @@ def _compute(steps: Steps[Request, Result], request: Request, counter: str) -> R
 
 
 def _set_up(yields: bool) -> None:  # noqa: FBT001 - passed by position
-    """Load the weights, leave signals and the processor to the parent, and end when that is gone."""
+    """Load all files, leave signals and the processor to the parent, and end when that is gone."""
     _leave_processors(yields=yields)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    scorer()
+    load_files()
 
 
 def _leave_processors(*, yields: bool) -> None:

@@ -11,7 +11,7 @@ from remanence.observers.extractive.note_lines import line_builder, stretches
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.passages import passages
 from remanence.observers.extractive.selection import Candidate, Selection, select
-from remanence.observers.learned.score import scorer
+from remanence.observers.learned.preload import load_files
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ObserveRequest
 from remanence.types import Draft, Note
@@ -30,7 +30,7 @@ class ExtractiveObserver:
         self._compute = compute
 
     async def observe(self, request: ObserveRequest) -> Draft:
-        await asyncio.to_thread(scorer)
+        await asyncio.to_thread(load_files)
         notes = await self._compute(extract, request)
         return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
 

@@ -1,5 +1,6 @@
 """The embedded reflector: the most informative clauses per token across all segments."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -22,6 +23,7 @@ from remanence.observers.extractive.repetition import Statement, statement
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.observers.extractive.sentence_scores import change_of
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.preload import load_files
 from remanence.observers.learned.score import scorer
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ReflectRequest
@@ -47,6 +49,7 @@ class ExtractiveReflector:
         self._compute = compute
 
     async def reflect(self, request: ReflectRequest) -> Draft:
+        await asyncio.to_thread(load_files)
         notes = await self._compute(condense, request)
         if not notes and any(segment.notes for segment in request.segments):
             raise ObservationRejected(
