@@ -8,7 +8,7 @@ import pytest
 
 from remanence.clock import SystemClock
 from remanence.protocols import EVERYTHING
-from remanence.stores.sql import retention, segments, states, tape
+from remanence.stores.sql import retention, search, segments, states, tape
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection, find_unindexed, index_aside
 from remanence.testing.store_contract.samples import REF, observation, user
@@ -179,14 +179,31 @@ def test_a_batch_of_old_vectors_takes_as_many_steps_on_a_long_tape_as_on_a_short
 def test_messages_outside_of_the_index_are_read_once_for_all_searches(tmp_path: Path) -> None:
     connection = connect(tmp_path / "memory.db", 1_000)
 
-    def search(word: str) -> int:
+    def count_hits(word: str) -> int:
         return len(find_unindexed(connection, REF, word, limit=2_000, only=EVERYTHING))
 
-    assert search("message") == 999
+    assert count_hits("message") == 999
     assert not index_aside(connection, REF)
     with connection:
         append(connection, user("one more message"))
-    assert search("message") == 1_000
-    again = steps(connection, lambda _: search("999"))
+    assert count_hits("message") == 1_000
+    again = steps(connection, lambda _: count_hits("999"))
     assert 0 < again < 100
+    connection.close()
+
+
+@pytest.mark.parametrize(("characters", "at_most"), [(5, 5), (200, 15), (30_000, 1_000)])
+def test_a_step_of_the_index_takes_many_short_messages_or_few_long_ones(
+    tmp_path: Path, characters: int, at_most: int
+) -> None:
+    connection = Database(path=str(tmp_path / "memory.db")).open_writer(CLOCK)
+    with connection:
+        append(connection, *[user("x" * characters) for _ in range(1_000)])
+
+    count = 1
+    while search.index_some(connection, 1):
+        count += 1
+
+    assert at_most / 2 < count <= at_most
+    assert connection.execute("SELECT indexed_seq FROM states").get == 1_000
     connection.close()

@@ -18,8 +18,9 @@ from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFilter
 from remanence.wire.parts import label
 
-STEP_MESSAGES = 16
+STEP_MESSAGES = 256
 _STEP_CHARACTERS = 16_000
+"""A step takes a few milliseconds, for which other writers wait, and has a commit of its own."""
 MAX_INDEXED_CHARACTERS = 400_000
 _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
     None: ranking.ALL,
@@ -53,14 +54,16 @@ def index_some(connection: Connection, conversation: int) -> bool:
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
         (conversation, STEP_MESSAGES),
-    ).fetchall()
+    )
     indexed_seq = add_messages(connection, conversation, rows)
+    rows.close()
     if not indexed_seq:
         return False
-    connection.execute(
-        "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
-    )
-    return len(rows) == STEP_MESSAGES or indexed_seq != rows[-1][1]
+    more: bool = connection.execute(
+        "UPDATE states SET indexed_seq = ? WHERE conversation = ? RETURNING last_seq > indexed_seq",
+        (indexed_seq, conversation),
+    ).get
+    return bool(more)
 
 
 def add_messages(index: Connection, conversation: int, rows: Iterable[Row]) -> int:
