@@ -1,6 +1,6 @@
 """The current facts with which a new one is compared: all that it may concern, and few others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 from math import inf
 from pathlib import Path
@@ -94,3 +94,16 @@ def test_what_a_program_saved_is_compared_with_all_facts_and_ended_ones_with_non
     assert [fact.id for fact in current.comparable(saved)] == ["k2", "k0"]
     assert [fact.id for fact in current] == ["k2", "k0"]
     assert current.get("k1") is None
+
+
+def test_the_facts_to_compare_are_found_without_a_look_at_all() -> None:
+    class Watched(CurrentFacts):
+        def __iter__(self) -> Iterator[Fact]:
+            raise AssertionError("all facts are read")
+
+    current = Watched(facts("I keep bees.", "I live in Rome.", "I play chess."))
+    (new,) = facts("I live in Rome", prefix="n")
+
+    assert [fact.id for fact in current.alike(new)] == ["k1"]
+    assert [fact.id for fact in current.contrary(new)] == ["k1"]
+    assert [fact.id for fact in current.comparable(new)] == ["k1"]

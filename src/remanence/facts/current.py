@@ -1,7 +1,8 @@
 """The current facts of a user, found by what they must share with a new one that concerns them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set as AbstractSet
+from itertools import count
 from math import ceil
 from typing import TypeAlias
 
@@ -23,6 +24,13 @@ class CurrentFacts:
 
     def __init__(self, known: Sequence[Fact]) -> None:
         self._facts: dict[str, Fact] = {}
+        self._writes = count()
+        self._places: dict[str, int] = {}
+        """The order in which facts were written."""
+        self._by_text: _Index = defaultdict(list)
+        self._by_source: _Index = defaultdict(list)
+        self._homes: list[str] = []
+        self._no_statements: list[str] = []
         self._by_term: _Index = defaultdict(list)
         self._by_form: _Index = defaultdict(list)
         self._forms: defaultdict[str, set[_Form]] = defaultdict(set)
@@ -40,6 +48,11 @@ class CurrentFacts:
         """Add a fact that was written after all others."""
         said = meaning(fact)
         self._facts[fact.id] = fact
+        self._places[fact.id] = next(self._writes)
+        self._by_text[fact.summary.casefold()].append(fact.id)
+        self._by_source[fact.conversation, fact.first_seq].append(fact.id)
+        if is_home(fact):
+            self._homes.append(fact.id)
         for term in said.bag:
             self._by_term[said.numbers, term].append(fact.id)
         if _is_statement(fact):
@@ -47,6 +60,8 @@ class CurrentFacts:
             self._by_form[form].append(fact.id)
             for stem in _stems(said):
                 self._forms[stem].add(form)
+        else:
+            self._no_statements.append(fact.id)
 
     def remove(self, fact_id: str) -> None:
         """Remove a fact that has ended."""
@@ -62,23 +77,22 @@ class CurrentFacts:
         They have its text, or its numbers and a rare term of it: facts that say the same share so
         many terms that one of the rarest ones is among them.
         """
-        mine, text = meaning(said), said.summary.casefold()
+        return self._last_written_first(self._alike(said))
+
+    def _alike(self, said: Fact | FactDraft) -> set[str]:
+        mine = meaning(said)
         found = [self._by_term.get((mine.numbers, term), ()) for term in mine.bag]
         spare = len(found) - ceil(ALIKE * len(found))
-        ids = frozenset().union(*sorted(found, key=len)[: spare + 1])
-        return [fact for fact in self if fact.id in ids or fact.summary.casefold() == text]
+        same = self._by_text.get(said.summary.casefold(), ())
+        return set().union(same, *sorted(found, key=len)[: spare + 1])
 
     def contrary(self, fact: Fact) -> list[Fact]:
         """Return the facts that may contradict another, or that it may contradict."""
-        ids = {old.id for old in self.alike(fact)}
-        source, moves = (fact.conversation, fact.first_seq), is_home(fact)
-        return [
-            old
-            for old in self
-            if old.id in ids
-            or (old.conversation, old.first_seq) == source
-            or (moves and is_home(old))
-        ]
+        ids = self._alike(fact)
+        ids.update(self._by_source.get((fact.conversation, fact.first_seq), ()))
+        if is_home(fact):
+            ids.update(self._homes)
+        return self._last_written_first(ids)
 
     def comparable(self, fact: Fact) -> list[Fact]:
         """Return the facts of which a learned score may say that one ends the other.
@@ -91,7 +105,12 @@ class CurrentFacts:
         forms = {form for stem in _stems(said) for form in self._forms.get(stem, ())}
         forms.discard(_form(said))
         ids = {fact_id for form in forms for fact_id in self._by_form[form]}
-        return [old for old in self if old.id in ids or not _is_statement(old)]
+        return self._last_written_first(ids.union(self._no_statements))
+
+    def _last_written_first(self, ids: AbstractSet[str]) -> list[Fact]:
+        """Return the facts with these ids that are still current."""
+        current = ids & self._facts.keys()
+        return [self._facts[id_] for id_ in sorted(current, key=self._places.__getitem__)[::-1]]
 
 
 def _is_statement(fact: Fact) -> bool:
