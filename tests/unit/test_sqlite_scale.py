@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from remanence.clock import SystemClock
 from remanence.protocols import EVERYTHING
-from remanence.stores.sql import retention, search, segments, states, tape
+from remanence.stores.sql import facts, retention, search, segments, states, tape
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection, find_unindexed, index_aside
-from remanence.testing.store_contract.samples import REF, observation, user
-from remanence.types import ConversationRef, Keep, Message, Retention, ToolCallPart
+from remanence.testing.store_contract.samples import ANA, REF, fact, observation, user
+from remanence.types import ConversationRef, FactChanges, Keep, Message, Retention, ToolCallPart
 
 CALL = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="n", arguments="{}")])
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -207,3 +208,25 @@ def test_a_step_of_the_index_takes_many_short_messages_or_few_long_ones(
     assert at_most / 2 < count <= at_most
     assert connection.execute("SELECT indexed_seq FROM states").get == 1_000
     connection.close()
+
+
+def test_a_page_of_facts_takes_as_many_steps_at_the_end_of_thousands_as_of_a_few(
+    tmp_path: Path,
+) -> None:
+    def page_steps(number: int) -> tuple[int, int]:
+        connection = connect(tmp_path / f"{number}.db", 1)
+        saved = [fact(f"f{n}", f"fact {n}") for n in range(number)]
+        with connection:
+            facts.save(connection, FactChanges(facts=tuple(saved)))
+        late = saved[20].id  # the last written come first
+        first, last = (
+            steps(connection, partial(facts.of_owner, owner=ANA, after=after, limit=10))
+            for after in (None, late)
+        )
+        assert len(facts.of_owner(connection, ANA, after=late, limit=50)) == 20
+        connection.close()
+        return first, last
+
+    few, many = page_steps(100), page_steps(2_000)
+    assert 0 < many[0] <= 1.2 * few[0]
+    assert 0 < many[1] <= 1.2 * few[1]

@@ -59,13 +59,15 @@ def of_owner(
     after: str | None = None,
     limit: int | None = None,
 ) -> tuple[Fact, ...]:
-    end: int | None = connection.execute(
-        "SELECT facts.key " + _FROM + _OF_OWNER + "AND id = ?", (*owner, after)
-    ).get
+    end: int | None = ranking.ALL[1]
+    if after is not None:
+        end = connection.execute(
+            "SELECT facts.key " + _FROM + _OF_OWNER + "AND id = ?", (*owner, after)
+        ).get
     rows = connection.execute(
-        _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) AND (facts.key < ? OR ?) "
+        _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) AND facts.key < ? "
         "ORDER BY facts.key DESC LIMIT ?",
-        (*owner, history, end, after is None, NO_LIMIT if limit is None else limit),
+        (*owner, history, end, NO_LIMIT if limit is None else limit),
     )
     return tuple(_fact(row) for row in rows)
 
