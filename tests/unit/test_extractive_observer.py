@@ -571,6 +571,20 @@ def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
     assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
 
 
+def test_a_question_of_a_few_words_is_quoted_with_the_sentence_before_it() -> None:
+    asked = Message.assistant("The rate is 15 a second. That needs 7 attempts. Keep 6?")
+    (note,) = _notes(_request(asked, Message.user("7 then"), ratio=9))[-1:]
+
+    assert note.text == "“That needs 7 attempts. Keep 6?” – 7 then"
+
+
+def test_a_question_in_a_list_is_not_put_to_the_user() -> None:
+    listed = "Ask your adviser:\n1. Can I deduct the old machine?\n2. How much do I put aside?"
+    notes = _notes(_request(Message.assistant(listed), Message.user("the first one then"), ratio=9))
+
+    assert not any("How much" in note.text and "first one" in note.text for note in notes)
+
+
 def test_a_reply_from_another_time_zone_quotes_what_it_replies_to() -> None:
     at = datetime(2026, 3, 30, 20, 0, tzinfo=UTC)
     tokyo, lisbon = (timezone(timedelta(hours=hours)) for hours in (9, 1))

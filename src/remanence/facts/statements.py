@@ -14,7 +14,7 @@ from remanence.facts.relations import have_other_owners
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
-    find_answered,
+    find_end,
     is_fragment,
     is_remark,
     join_scores,
@@ -315,12 +315,11 @@ def _end(said: SpokenText, answer: Message) -> Quotation | None:
     """
     if said.role == "tool" or not said.lines:
         return None
-    *before, last = said.lines[-_END:]
-    scores = scorer().score(last)
-    is_vague = is_filler(scores) or says_little(last.text, scores)
-    texts = [line.text for line in (*before, last)] if is_vague else [last.text]
-    found = find_answered(" ".join(texts), said.message, answer)
-    found = found or find_answered(last.text, said.message, answer)
+    ending = said.lines[-_END:]
+    scores = scorer().score(ending[-1])
+    is_vague = is_filler(scores) or says_little(ending[-1].text, scores)
+    texts = [line.text for line in ending]
+    found = find_end(texts, said.message, answer, is_vague=is_vague)
     if found is None or found.asks:
         return found
     return None if said.role == "user" or is_remark(found.text, scores) else found

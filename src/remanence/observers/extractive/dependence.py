@@ -1,5 +1,7 @@
 """Sentences that say little alone: which ones they go on from, and the question that they answer."""
 
+from collections.abc import Sequence
+
 from remanence.dates import resolve_dates
 from remanence.dates.local_time import is_other_day
 from remanence.notes import one_line
@@ -13,7 +15,7 @@ from remanence.types import Message
 
 _AFTERTHOUGHT_BYTES = 16
 """Size in UTF-8 of what is hardly a sentence: a word or two, five characters of Chinese."""
-_ANSWER_BYTES = 24
+_FEW_BYTES = 24
 """Size in UTF-8 of the brief answer to a question. Notes at a fifth tell a hundredth less with it, and
 another half with 40; in longer notes only 40 costs as much."""
 _BRIEF_BYTES = 40
@@ -70,7 +72,11 @@ def is_near(text: str, before: Span, span: Span) -> bool:
 
 def is_brief_answer(sentence: str) -> bool:
     """Return whether the first sentence after a question is a few words that ask nothing: "Push."."""
-    return len(sentence.encode()) <= _ANSWER_BYTES and not sentence.rstrip().endswith(ASKS)
+    return _is_few_words(sentence) and not sentence.rstrip().endswith(ASKS)
+
+
+def _is_few_words(sentence: str) -> bool:
+    return len(sentence.encode()) <= _FEW_BYTES
 
 
 def join_scores(first: Scores, second: Scores) -> Scores:
@@ -79,10 +85,25 @@ def join_scores(first: Scores, second: Scores) -> Scores:
     return {**best, "dependent": first["dependent"]}
 
 
-def find_question(last: str, asked: Message, answer: Message) -> Quotation | None:
-    """Return the end of a message if it is a short question that somebody answers the same day."""
-    asks = one_line(last).strip(_QUOTES).endswith(ASKS)
-    return find_answered(last, asked, answer) if asks else None
+def find_question(ending: Sequence[str], asked: Message, answer: Message) -> Quotation | None:
+    """Return the question of a few words, with the sentence before it, or the short one at an end.
+
+    None as for `find_answered`.
+    """
+    if not one_line(ending[-1]).strip(_QUOTES).endswith(ASKS):
+        return None
+    return find_end(ending, asked, answer, is_vague=_is_few_words(ending[-1]))
+
+
+def find_end(
+    ending: Sequence[str], before: Message, answer: Message, *, is_vague: bool
+) -> Quotation | None:
+    """Return the sentence that a message ends with, with the one before it if it is vague.
+
+    None as for `find_answered`.
+    """
+    whole = find_answered(" ".join(ending), before, answer) if is_vague else None
+    return whole or find_answered(ending[-1], before, answer)
 
 
 def find_answered(last: str, before: Message, answer: Message) -> Quotation | None:

@@ -27,6 +27,8 @@ from remanence.types import Message
 
 _COLON = re.compile(r"[:：](?:\s|$)")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
+_ENDING = 2
+"""Sentences at the end of a message that an answer may need."""
 _MAX_HALF = 1_000
 """Sentences at the beginning and at the end of a text that are read."""
 
@@ -138,6 +140,13 @@ class ScoredText:
         )
         return needs_question(Line(self.text[span.start : end], "user", self.before))
 
+    def question_to(self, answer: Message) -> Quotation | None:
+        """Return the short question that the message ends with; an item of a list is none."""
+        if not self.spans or self.is_item(self.spans[-1]):
+            return None
+        ending = [self._source(span) for span in self.spans[-_ENDING:]]
+        return find_question(ending, self.message, answer)
+
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
 
@@ -173,9 +182,7 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
     said_by_agent: set[str] = set()
     for number, text in enumerate(texts):
         if number:
-            asked = texts[number - 1]
-            last = next((asked.text[s.start : s.end] for s in reversed(asked.spans)), "")
-            text.question = find_question(last, asked.message, text.message)
+            text.question = texts[number - 1].question_to(text.message)
         if text.message.role == "assistant":
             said_by_agent.update(text.text[s.start : s.end] for s in text.spans)
         else:
