@@ -617,7 +617,8 @@ def test_what_follows_a_question_of_the_reply_quotes_no_earlier_one() -> None:
     [
         ("The plumber comes on Tuesday. He wants 90 euros.", 1),
         ("The plumber comes on Tuesday. My sister Ana lives in Porto.", 2),
-        ("Thanks a lot! He wants 90 euros.", 2),
+        ("Thanks a lot for all your help! He wants 90 euros.", 2),
+        ("Booked. He wants 90 euros.", 1),
     ],
 )
 def test_a_sentence_that_says_little_alone_stays_with_the_one_before(

@@ -16,8 +16,11 @@ from remanence.types import Message
 _AFTERTHOUGHT_BYTES = 16
 """Size in UTF-8 of what is hardly a sentence: a word or two, five characters of Chinese."""
 _FEW_BYTES = 24
-"""Size in UTF-8 of the brief answer to a question. Notes at a fifth tell a hundredth less with it, and
-another half with 40; in longer notes only 40 costs as much."""
+"""Size in UTF-8 of a few words, which stay with what follows them. As answers they cost notes at a
+fifth a hundredth of what they should tell, and longer notes nothing; 40 would cost both more."""
+_MAY_DEPEND = 0.0
+"""Score from which half of the sentences of users are marked as dependent, by cross-validation; below
+it 15 of 100 are."""
 _BRIEF_BYTES = 40
 """Size in UTF-8 of a few words, 13 characters of Chinese."""
 _MAX_JOINED = 240
@@ -70,13 +73,14 @@ def is_near(text: str, before: Span, span: Span) -> bool:
     return "\n" not in text[before.start : span.start] and span.end - before.start <= _MAX_JOINED
 
 
-def is_brief_answer(sentence: str) -> bool:
-    """Return whether the first sentence after a question is a few words that ask nothing: "Push."."""
-    return _is_few_words(sentence) and not sentence.rstrip().endswith(ASKS)
+def is_few_words(text: str) -> bool:
+    """Return whether a text is a few words that ask nothing: "Push."."""
+    return _is_brief(text) and not text.rstrip().endswith(ASKS)
 
 
-def _is_few_words(sentence: str) -> bool:
-    return len(sentence.encode()) <= _FEW_BYTES
+def may_depend(scores: Scores) -> bool:
+    """Return whether a sentence of these scores does not surely stand alone."""
+    return scores["dependent"] >= _MAY_DEPEND
 
 
 def join_scores(first: Scores, second: Scores) -> Scores:
@@ -92,7 +96,7 @@ def find_question(ending: Sequence[str], asked: Message, answer: Message) -> Quo
     """
     if not one_line(ending[-1]).strip(_QUOTES).endswith(ASKS):
         return None
-    return find_end(ending, asked, answer, is_vague=_is_few_words(ending[-1]))
+    return find_end(ending, asked, answer, is_vague=_is_brief(ending[-1]))
 
 
 def find_end(
@@ -122,3 +126,7 @@ def _tells_nothing_of_speaker(sentence: str, scores: Scores) -> bool:
     words = [word.lower() for word in WORD.findall(sentence)]
     names_speaker = any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence, words))
     return scorer().over(scores, "personal") < _PERSONAL and not names_speaker
+
+
+def _is_brief(text: str) -> bool:
+    return len(text.encode()) <= _FEW_BYTES

@@ -8,9 +8,10 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.dependence import (
     find_question,
     is_afterthought,
-    is_brief_answer,
+    is_few_words,
     is_near,
     join_scores,
+    may_depend,
     may_join,
 )
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
@@ -53,7 +54,8 @@ class ScoredText:
     def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
         """Join each sentence with those after it that say little alone; yields in between.
 
-        The brief answer to a question with which a message begins is joined with what follows it.
+        A few words are joined with what follows them if that may depend on them, or if they answer a
+        question.
         """
         spans, scores = self.spans, self.scores
         self.spans, self.scores = spans[:1], scores[:1]
@@ -61,9 +63,10 @@ class ScoredText:
             first, earlier = self.spans[-1], self.scores[-1]
             said = self.text[first.start : span.start].rstrip()
             depends = is_afterthought(self._source(span), own) and said not in pasted
-            answers = self.question and len(self.spans) == 1 and is_brief_answer(said)
+            answers = self.question and len(self.spans) == 1
+            leads = is_few_words(said) and (answers or may_depend(own)) and said not in pasted
             if (depends and may_join(self.text, first, span, earlier)) or (
-                answers and is_near(self.text, first, span)
+                leads and is_near(self.text, first, span)
             ):
                 self.scores[-1] = join_scores(earlier, own)
                 self.spans[-1] = Span(first.start, span.end)
