@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.corrections import Corrections
-from remanence.observers.extractive.dependence import is_remark
+from remanence.observers.extractive.dependence import is_few_words
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
@@ -63,7 +63,7 @@ def _is_small_talk(p: Passage) -> bool:
     """
     if not p.scores or p.is_of_people or p.is_rule or p.reply_to or any(map(_is_figure, p.words)):
         return False
-    return is_filler(p.scores) if p.is_of_agent else is_remark(p.source, p.scores)
+    return is_filler(p.scores) and (p.is_of_agent or is_few_words(p.source))
 
 
 def _dependence(p: Passage) -> float:
