@@ -106,7 +106,7 @@ async def test_messages_of_much_json_are_read_and_checked_beside_the_loop(
 
 
 @pytest.mark.parametrize(
-    ("function", "file"), [("read_object", "json_value.py"), ("chain", "identity.py")]
+    ("function", "file"), [("read_object", "json_value.py"), ("keys_and_ids", "identity.py")]
 )
 async def test_proxied_histories_are_read_and_hashed_beside_the_loop(
     function: str, file: str

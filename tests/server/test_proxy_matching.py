@@ -1,10 +1,13 @@
 """The tape that a history continues, where several begin or end alike."""
 
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import pytest
 
 from remanence import Memory, Message
+from remanence.server.proxy import identity
 from remanence.server.proxy.history import Histories, Stored
 from remanence.server.proxy.naming import Name
 
@@ -144,3 +147,37 @@ async def test_an_end_with_a_longer_answer_is_not_that_of_a_history_that_goes_on
     stored = await ask(Histories(memory), *rest)
 
     assert await texts_of(stored) == [*rest]
+
+
+async def comparisons(histories: Histories, name: Name, messages: list[Message]) -> int:
+    """Count how many messages the event loop compares for a request."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        code = frame.f_code
+        is_comparison = code.co_name in ("is_equal", "is_changed_copy", "is_same", "key_of")
+        calls += event == "call" and is_comparison and code.co_filename == identity.__file__
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        await histories.absorb(name, messages)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+async def test_an_edit_of_a_long_history_with_branches_compares_no_more_messages(
+    memory: Memory,
+) -> None:
+    counts = []
+    for length in (20, 200):
+        histories = Histories(memory)
+        name = Name(tenant="default", conversation=f"trip of {length}")
+        texts = [f"Boat {number} leaves from the pier at nine." for number in range(length)]
+        for number in range(5):
+            await histories.absorb(name, history(*texts, f"Which gate? {number}"))
+        counts.append(await comparisons(histories, name, history(*texts, "Which gate is it?")))
+
+    assert counts[0] == counts[1]

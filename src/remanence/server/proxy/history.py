@@ -23,29 +23,18 @@ from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branches
 from remanence.server.proxy.identity import (
     chain,
     continuation_of,
-    is_equal,
     is_same,
     join,
     key_of,
+    keys_and_ids,
 )
 from remanence.server.proxy.naming import Name
+from remanence.server.proxy.overlap import MIN_MESSAGES, find_overlap, is_unchanged, may_be_edit
 from remanence.types import Keep, MemoryState, Message, TapeVersion, ToolResultPart
 from remanence.wire.boundaries import is_settled
 
 _OVERLAP: Final = 8
 """Messages at the end of a tape that a history must repeat, if their beginnings differ."""
-
-_OVERLAP_MESSAGES: Final = 6
-_OVERLAP_TEXT: Final = 80
-_OVERLAP_CALL: Final = 8
-"""Evidence that a history with another beginning belongs to a tape. At least two messages must
-overlap, and reach one of these: number of messages, characters of texts, length of a call's id.
-
-Less is not enough: many conversations share a greeting and its answer.
-"""
-
-_SLIDING_TEXT: Final = 24
-"""Characters of unchanged texts that are enough if the client sends its newest messages only."""
 
 _INSIDE: Final = 500
 """Newest messages of a tape among which an edited history without its beginning may begin."""
@@ -92,13 +81,14 @@ class Stored:
 
 
 class _History(NamedTuple):
-    """A client's history with the ids of its messages; with *question*, that history and its answer.
+    """A client's history with the keys and ids of its messages; with *question*, also its answer.
 
     A history *slides* that is about as long as the conversation's previous one.
     """
 
     name: Name
     messages: Sequence[Message]
+    keys: Sequence[str]
     ids: Sequence[str]
     question: Stored | None
     slides: bool
@@ -191,8 +181,8 @@ class Histories:
             RemanenceError: a message cannot be stored, or the store failed.
         """
         slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
-        ids = await asyncio.to_thread(list, chain(messages))
-        history = _History(name, messages, ids, question, slides)
+        keys, ids = await asyncio.to_thread(keys_and_ids, messages)
+        history = _History(name, messages, keys, ids, question, slides)
         async with self._locks[hash(name) % _LOCKS]:
             while True:
                 if question is not None:  # its answer may go to a branch
@@ -254,8 +244,8 @@ class Histories:
             return longest
         if not tapes:  # a client may have copied it from another conversation
             other = await self._find_known(history, _of_any(history.name))
-            longest = other if other and other.length >= _OVERLAP_MESSAGES else None
-        longest = longest or await _find_inside(tapes[:_MANY_BRANCHES], history.messages)
+            longest = other if other and other.length >= MIN_MESSAGES else None
+        longest = longest or await _find_inside(tapes[:_MANY_BRANCHES], history)
         if (empty := branches.next) is None:
             raise UnknownHistory(f"the conversation has {MAX_BRANCHES:,} branches already")
         if longest:
@@ -387,10 +377,17 @@ async def _find_overlap(
     keeps changing them, and no more branches are opened.
     """
     found: list[tuple[_Match, bool]] = []
-    for match in filter(None, (_overlap(tape, history) for tape in tapes)):
-        if longest and (match.length, -match.changed) <= (longest.length, -longest.changed):
+    shortest = longest.length if longest else 0
+    for tape in tapes:
+        overlap = find_overlap(
+            tape.end, history.messages, history.keys, slides=history.slides, shortest=shortest
+        )
+        if not overlap or (
+            longest and (overlap.length, -overlap.changed) <= (shortest, -longest.changed)
+        ):
             continue
-        tape, begin = match.tape, history.messages[: match.length]
+        match = _Match(tape, overlap.length, tape.last_seq, tape.last_id, changed=overlap.changed)
+        begin = history.messages[: match.length]
         stored = join(await tape.conversation.messages())
         if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
             lacking = _not_on_tape(stored, begin)
@@ -407,57 +404,20 @@ async def _find_overlap(
     return None
 
 
-def _overlap(tape: _Tape, history: _History) -> _Match | None:
-    """Match the history up to where the tape ends by the messages there."""
-    messages = history.messages
-    for length in range(len(messages), 1, -1):
-        first = max(0, length - len(tape.end))
-        pairs = list(zip(tape.end[first - length :], messages[first:length], strict=True))
-        if not all(is_same(*pair) for pair in pairs) or not _is_evident(
-            pairs, slides=history.slides
-        ):
-            continue
-        is_older = length == len(messages) - 1  # if more follow, its own tape is longer
-        may_be_edit = _may_be_edit(tape.end[-1], is_older=is_older)
-        if not may_be_edit or _is_unchanged(*pairs[-1], tape.id_before_last):
-            changed = [at for at, pair in enumerate(pairs, first + 1) if not is_equal(*pair)]
-            last = max(changed, default=0)
-            return _Match(tape, length, tape.last_seq, tape.last_id, changed=last)
-    return None
-
-
-async def _find_inside(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
+async def _find_inside(tapes: Sequence[_Tape], history: _History) -> _Match | None:
     """Match a history that lost its beginning and leaves a tape before its end, as by an edit.
 
     Only its first message, such as a summary, may be missing among the newest of the tape.
     """
-    if not tapes:
-        return None
-    keys = await asyncio.to_thread(list, map(key_of, messages))
     for tape in tapes:
         newest = await _read_joined(tape, max(0, tape.last_seq - _INSIDE), _INSIDE)
         stored = [key_of(message) for message in newest]
-        run = SequenceMatcher(None, stored, keys, autojunk=False).find_longest_match()
-        if run.b <= 1 and run.size >= (_OVERLAP if run.b else _OVERLAP_MESSAGES):
+        run = SequenceMatcher(None, stored, history.keys, autojunk=False).find_longest_match()
+        if run.b <= 1 and run.size >= (_OVERLAP if run.b else MIN_MESSAGES):
             last = newest[run.a + run.size - 1]
-            lacking = _not_on_tape(newest, messages[: run.b])
+            lacking = _not_on_tape(newest, history.messages[: run.b])
             return _Match(tape, run.b + run.size, last.seq, last.id or "", lacking)
     return None
-
-
-def _is_evident(pairs: Sequence[tuple[Message, Message]], *, slides: bool) -> bool:
-    """Return whether overlapping messages, stored and resent, are unlikely in two conversations."""
-    known = [(old, new) for old, new in pairs if old.kind != "forgotten"]
-    calls = [call.id for _, new in known for call in new.tool_calls]
-    results = [result.call_id for _, new in known for result in new.tool_results]
-    unchanged = {new.text for old, new in known if is_equal(old, new)}
-    texts = unchanged | {new.text for _, new in known if new.role == "user"}
-    return len(known) > 1 and (
-        len(known) >= _OVERLAP_MESSAGES
-        or sum(map(len, texts)) >= _OVERLAP_TEXT
-        or (slides and sum(map(len, unchanged)) >= _SLIDING_TEXT)
-        or any(len(id_) >= _OVERLAP_CALL for id_ in (*calls, *results))
-    )
 
 
 def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, overlap: int) -> bool:
@@ -528,21 +488,6 @@ async def _find_beginning(tape: _Tape, lengths: Mapping[str, int]) -> _Match:
     return found
 
 
-def _is_unchanged(stored: Message, resent: Message, previous: str) -> bool:
-    """Return whether a message is the stored one, which may be forgotten, after the *previous* id."""
-    return is_equal(stored, resent) or stored.id == next(chain([resent], previous))
-
-
-def _may_be_edit(stored: Message, *, is_older: bool) -> bool:
-    """Return whether a changed copy of a message may be an edit of it, or another answer.
-
-    Clients shorten older answers and results without an edit, and add to the newest results.
-    """
-    if stored.kind == "forgotten" or stored.role == "user":
-        return True
-    return stored.role == "assistant" and not is_older
-
-
 async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
     """Extend a match by messages that are the same although their client changed them.
 
@@ -555,16 +500,16 @@ async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
             break
         for stored, one in zip(page, messages[end.length :], strict=False):
             at = end.length + 1
-            is_unchanged = _is_unchanged(stored, one, end.last_id)
-            if not is_unchanged and (before := await _find_continued(end, stored, one)):
+            is_kept = is_unchanged(stored, one, end.last_id)
+            if not is_kept and (before := await _find_continued(end, stored, one)):
                 return end._replace(length=at, last_seq=before.seq, last_id=before.id or "")
             if not is_same(stored, one):
                 return match
-            changed = end.changed if is_unchanged else at
+            changed = end.changed if is_kept else at
             end = end._replace(
                 length=at, last_seq=stored.seq, last_id=stored.id or "", changed=changed
             )
-            if is_unchanged or not _may_be_edit(stored, is_older=at < len(messages)):
+            if is_kept or not may_be_edit(stored, is_older=at < len(messages)):
                 match = end
     return match
 

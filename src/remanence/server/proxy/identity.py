@@ -31,8 +31,18 @@ _JOINED_ROLES: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "
 
 def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
     """Yield the id of each message, a hash of that message and all before it."""
-    for message in messages:
-        previous = hashlib.sha256(f"{previous} {key_of(message)}".encode()).hexdigest()[:32]
+    return _chain(map(key_of, messages), previous)
+
+
+def keys_and_ids(messages: Sequence[Message]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the keys of the messages of a history, and their ids."""
+    keys = [key_of(message) for message in messages]
+    return keys, list(_chain(keys, ""))
+
+
+def _chain(keys: Iterable[str], previous: str) -> Iterator[str]:
+    for key in keys:
+        previous = hashlib.sha256(f"{previous} {key}".encode()).hexdigest()[:32]
         yield previous
 
 
@@ -64,15 +74,19 @@ def is_same(stored: Message, resent: Message) -> bool:
     images, files, or what its client had put around the text. A forgotten message matches any of
     its role, so that its text is not stored again on another tape.
     """
-    if is_equal(stored, resent) or continuation_of(stored, resent):
+    return is_equal(stored, resent) or is_changed_copy(stored, resent)
+
+
+def is_changed_copy(stored: Message, resent: Message) -> bool:
+    """Return whether a resent message that has another key than the stored one is the same."""
+    if stored.role != resent.role and not count_as_one(stored, resent):
+        return False
+    if continuation_of(stored, resent):
         return True
     if stored.kind == "forgotten" or stored.role != resent.role:
         return stored.role == resent.role
     if stored.role != "assistant":
-        keys = _keys(resent.content)
-        kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
-        is_rest = bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
-        return is_rest or _is_shortened(stored, resent)
+        return _is_without_media(stored, resent) or _is_shortened(stored, resent)
     if calls := {call.id for call in resent.tool_calls}:
         return calls <= {call.id for call in stored.tool_calls}
     said, whole = _text(resent.content), _text(stored.content)
@@ -84,10 +98,11 @@ def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
 
     Answers continue each other, as do the results of one round of calls.
     """
+    if stored.kind == "forgotten" or not count_as_one(stored, resent):
+        return ()
     text = said = _text(stored.content)
     others = [key for key in _keys(stored.content) if key[0] != "text"]
-    goes_on = count_as_one(stored, resent) and stored.kind != "forgotten"
-    if not goes_on or is_equal(stored, resent) or not (said or others):
+    if not (said or others):
         return ()
     rest: list[Part] = []
     for part in resent.content:
@@ -103,7 +118,8 @@ def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
         elif not text:
             rest.append(part)
     is_whole = not text and not any(key in others for key in _inside_keys(stored.content))
-    return tuple(rest) if is_whole and _inside_keys(rest) else ()
+    goes_on = is_whole and _inside_keys(rest) and not is_equal(stored, resent)
+    return tuple(rest) if goes_on else ()
 
 
 def count_as_one(before: Message, message: Message) -> bool:
@@ -176,6 +192,14 @@ def _part_key(part: Part) -> list[str]:
             return ["other", part.type, known or dumps(value, sort_keys=True)]
 
 
+def _is_without_media(stored: Message, resent: Message) -> bool:
+    if not any(map(_is_media, stored.content)):
+        return False
+    keys = _keys(resent.content)
+    kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
+    return bool(kept) and is_equal(stored.replace(content=tuple(kept)), resent)
+
+
 def _is_shortened(stored: Message, resent: Message) -> bool:
     """Return whether a user message has whole words of the stored text in a row, and nothing new.
 
@@ -183,6 +207,8 @@ def _is_shortened(stored: Message, resent: Message) -> bool:
     """
     text, whole = _text(resent.content), _text(stored.content)
     if not text or text == whole or not stored.role == resent.role == "user":
+        return False
+    if text not in whole:  # as for most, without an expression
         return False
     if not re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole):
         return False
