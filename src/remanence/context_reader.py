@@ -90,7 +90,7 @@ class ContextReader:
         """Render a snapshot as a context, in a thread if it is long; changes nothing."""
         runtime = self.runtime
         layout = Layout(
-            snapshot, request, runtime.policy, runtime.count_text, runtime.counter.message
+            snapshot, request, runtime.policy, runtime.count_text, runtime.count_message
         )
         texts = (
             request.system,

@@ -15,6 +15,7 @@ from remanence.archive.day_facts import DayFacts
 from remanence.arguments import require_name
 from remanence.background import Background
 from remanence.clock import Clock
+from remanence.context.tail import CountMessage
 from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
@@ -156,6 +157,8 @@ class Runtime:
 
         self.counter = counter_for(counter_name)
         self.count_text: CountTokens = functools.lru_cache(maxsize=256)(self.counter.text)
+        self.count_message: CountMessage = functools.lru_cache(maxsize=256)(self.counter.message)
+        """For contexts, which shorten the same messages to the same excerpts each time."""
         self.connections = Connections()
         self.ledger = Ledger(store, own_prices(settings.prices))
         self.calibrator = Calibrator()

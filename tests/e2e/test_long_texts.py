@@ -1,8 +1,10 @@
 """Long texts are counted, looked through and cut beside the event loop."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -68,6 +70,31 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
 
     assert [gap.reason for gap in context.omitted] == ["excerpt"]
     assert max(lengths, default=0) < LONG
+
+
+async def test_the_excerpt_of_a_long_message_is_counted_for_its_first_context_alone(
+    tmp_path: Path,
+) -> None:
+    url, policy = f"sqlite:///{tmp_path}/memory.db", Policy(max_context_tokens=40_000)
+    lengths: list[int] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith("estimator.py"):
+            lengths.append(len(frame.f_locals.get("text", "")))
+
+    async with Memory.open(url, policy=policy) as memory:
+        await memory.conversation("chat").append(Message.user("error 17, " * LONG))
+    with ThreadPoolExecutor(1, initializer=sys.setprofile, initargs=(note,)) as beside_the_loop:
+        asyncio.get_running_loop().set_default_executor(beside_the_loop)
+        async with Memory.open(url, policy=policy, read_only=True) as memory:
+            chat = memory.conversation("chat")
+            first = await chat.context()
+            longest = max(lengths)
+            lengths.clear()
+            again = await chat.context()
+
+    assert again.messages == first.messages
+    assert longest > LONG > max(lengths, default=0)
 
 
 def test_evenly_spaced_steps_of_a_very_long_text_are_counted() -> None:
