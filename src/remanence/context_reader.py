@@ -38,7 +38,7 @@ RECALLED = 5
 
 LONG_CONTEXT = 20_000
 """Characters from which a context is built in a thread, as counting tokens takes a while, above all
-for an oversized message, which is counted at several lengths."""
+for an oversized message, which is counted at several lengths, and so does cutting recalled passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,8 @@ class ContextReader:
             request.own_facts,
             request.memories,
         )
-        characters = sum(map(len, (*texts, *request.knowledge)))
+        recalled = (quote.hit.text for quote in request.recall)
+        characters = sum(map(len, (*texts, *request.knowledge, *recalled)))
         half = runtime.policy.context_tokens // 2
         is_long = characters > LONG_CONTEXT or snapshot.state.tail_tokens > half
         return await asyncio.to_thread(layout.context) if is_long else layout.context()

@@ -464,7 +464,7 @@ def quote(text: str, *, seq: int = 1) -> Quote:
         source_id="m",
         speaker="Ana",
     )
-    return Quote(hit=hit, text=text, core=text, score=1.0)
+    return Quote(hit=hit, score=1.0, cut=lambda: (text, text))
 
 
 @pytest.mark.parametrize(
@@ -576,7 +576,7 @@ def recalled(shot: Snapshot, *quotes: Quote, **request: Any) -> list[str]:
 def test_a_passage_of_a_message_that_is_shown_raw_is_not_recalled_beside_it() -> None:
     tail = tape("The flight is LH 454.", first_seq=5)
     about = quote("flight", seq=5)
-    fact = about._replace(hit=replace(about.hit, kind="fact"))
+    fact = replace(about, hit=replace(about.hit, kind="fact"))
     shot = snapshot(segment(1, 4), tail=tail)
 
     assert recalled(shot, about) == []

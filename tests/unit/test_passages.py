@@ -1,13 +1,19 @@
 """Passages of earlier messages that a turn asks about."""
 
 import re
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import CodeType
 
 import pytest
+from hypothesis import given, strategies as st
 
+from remanence.observers.extractive.sentences import sentences
 from remanence.recall.passages import (
     PASSAGE_CHARACTERS,
+    Quote,
     distinctive_words,
     outstanding,
     question_of,
@@ -184,3 +190,36 @@ def test_hits_by_meaning_stand_out_against_the_others_at_any_scale_unless_they_a
 
         assert outstanding(hits) == hits[:2]
         assert outstanding(hits[3:]) == hits[3:]
+
+
+def splits_text(work: Callable[[], object]) -> bool:
+    """Return whether some text is split into sentences."""
+    codes: set[CodeType] = set()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, _event, _argument: codes.add(frame.f_code))
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return sentences.__code__ in codes
+
+
+def test_passages_are_cut_when_they_are_read_and_remembered() -> None:
+    hits = [numbered(n, f"Boat {n} is late. Éva paid for lamp {n}. It rains.") for n in range(99)]
+    found: list[Quote] = []
+
+    assert not splits_text(lambda: found.extend(quotes(hits, "boat lamp")))
+    assert splits_text(lambda: found[0].text)
+    assert not splits_text(lambda: found[0].core)
+    assert not splits_text(lambda: quotes(hits[:1], "boat lamp")[0].text)
+
+
+WORDS = st.sampled_from(["Ana", "lamp.", "harbour", "Éva?", "合同", "42", "paid", "the\n"])
+SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+
+
+@given(st.lists(st.lists(SENTENCES, max_size=9).map(" ".join), max_size=9), SENTENCES)
+def test_no_two_quotes_have_the_same_text(texts: list[str], query: str) -> None:
+    found = quotes([numbered(n, text) for n, text in enumerate([*texts, *texts])], query)
+
+    assert len({quote.text for quote in found}) == len(found)

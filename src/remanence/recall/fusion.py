@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from remanence.facts.tags import speaker_of
@@ -23,6 +24,8 @@ _MIN_SNIPPET = 24
 WORD = re.compile(rf"{LETTER_OR_DIGIT}+")
 """A word with its combining marks, which `\\w` excludes, and zero-width joiners."""
 _SHORTEST_WORD = 3
+_MAX_CACHED = 2_000
+"""Characters of a text whose folded form is remembered, as each turn searches the same messages."""
 _MAX_QUERY = 400
 """Characters of a query that are matched for snippets."""
 
@@ -81,7 +84,14 @@ _FOLDED = _Folded()
 
 def fold(text: str) -> str:
     """Return the text case-folded, without accents, where that keeps its length: offsets stay valid."""
-    return text.casefold() if text.isascii() else text.translate(_FOLDED)
+    if text.isascii():
+        return text.casefold()
+    return _fold_cached(text) if len(text) <= _MAX_CACHED else text.translate(_FOLDED)
+
+
+@lru_cache(maxsize=2_048)
+def _fold_cached(text: str) -> str:
+    return text.translate(_FOLDED)
 
 
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:

@@ -9,7 +9,9 @@ but not its wording.
 import math
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
@@ -17,7 +19,7 @@ from typing import Final, NamedTuple
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
 from remanence.notes.excerpts import whole
-from remanence.observers.extractive.sentences import sentences
+from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
 from remanence.recall.fusion import WORD, by_reciprocal_rank, fold, snippet
@@ -69,13 +71,27 @@ _MAX_TERM: Final = 64
 """Letters of a word that are compared, so that any term fits in a passage."""
 
 
-class Quote(NamedTuple):
-    """A passage of a hit; `core` is the part with the words of the query."""
+@dataclass(frozen=True)
+class Quote:
+    """A passage of a hit, which is *cut* when it is first read: few of those that are ranked are shown."""
 
     hit: Hit
-    text: str
-    core: str
     score: float
+    cut: Callable[[], tuple[str, str]]
+
+    @property
+    def text(self) -> str:
+        """The passage, on one line."""
+        return self._texts[0]
+
+    @property
+    def core(self) -> str:
+        """The part with the words of the query."""
+        return self._texts[1]
+
+    @cached_property
+    def _texts(self) -> tuple[str, str]:
+        return self.cut()
 
 
 class _Place(NamedTuple):
@@ -129,13 +145,22 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     places = [_places(text, terms) for text in texts]
     weights = _weights(hits, places)
     enough = MIN_COVERAGE * sum(weights.values())
-    matching = [
-        quote
-        for hit, starts in zip(hits, places, strict=True)
-        if starts and (quote := _passage(hit, starts, weights)).score >= enough
-    ]
+    matching: list[Quote] = []
+    stretches: dict[int, str] = {}
+    for hit, text, starts in zip(hits, texts, places, strict=True):
+        score, first, last = _densest(starts, weights)
+        if starts and score >= enough:
+            quote = Quote(hit, score, partial(_passage, hit, first, last))
+            matching.append(quote)
+            stretches[id(quote)] = one_line(text[first:last])
     best = sorted(matching, key=lambda quote: -quote.score)
-    return tuple({quote.text: quote for quote in reversed(best)}.values())[::-1]
+    # Passages are the same only if their words of the query are.
+    counts = Counter(stretches.values())
+    distinct = {
+        quote.text if counts[stretches[id(quote)]] > 1 else id(quote): quote
+        for quote in reversed(best)
+    }
+    return tuple(distinct.values())[::-1]
 
 
 def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
@@ -158,8 +183,12 @@ def outstanding(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
     """Return hits as quotes, in the same order, whatever their words."""
-    texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
-    return tuple(Quote(hit, text, text, hit.score) for hit, text in texts)
+    return tuple(Quote(hit, hit.score, partial(_near_passage, hit, query)) for hit in hits)
+
+
+def _near_passage(hit: Hit, query: str) -> tuple[str, str]:
+    text = snippet(hit.text, query, characters=PASSAGE_CHARACTERS)
+    return text, text
 
 
 def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
@@ -225,7 +254,7 @@ def _stem(word: str) -> str:
 
 def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
     """Map each term of a text to the offsets of the words that begin with it."""
-    offsets = {term: tuple(_beginnings(text, term)) for term in terms}
+    offsets = {term: tuple(_beginnings(text, term)) for term in terms if term in text}
     return {term: starts for term, starts in offsets.items() if starts}
 
 
@@ -255,12 +284,11 @@ def _weights(
     return weights
 
 
-def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
-    """Return the passage of a text that matches the query best; a fact is one, unless it is long."""
-    score, first, last = _densest(places, weights)
+def _passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
+    """Return the passage around a stretch of a text, and its core; a fact is one, unless it is long."""
     if hit.kind == "fact" and len(hit.text) <= WHOLE_FACT:
         whole = one_line(hit.text)
-        return Quote(hit, whole, whole, score)
+        return whole, whole
     starts, ends = _boundaries(
         hit.text,
         first - CONTEXT_CHARACTERS,
@@ -274,7 +302,7 @@ def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str
     )
     # Add the following sentences that still fit.
     further = max((at for at in ends if end <= at <= start + PASSAGE_CHARACTERS), default=end)
-    return Quote(hit, one_line(hit.text[start:further]), one_line(hit.text[start:end]), score)
+    return one_line(hit.text[start:further]), one_line(hit.text[start:end])
 
 
 def _densest(
@@ -308,10 +336,16 @@ def _densest(
 def _boundaries(text: str, low: int, high: int) -> tuple[Sequence[int], Sequence[int]]:
     """Return the starts and ends of sentences in a stretch of a text, without cut sentences."""
     low, high = max(0, low), min(len(text), high)
-    spans = list(sentences(text[low:high]))
+    spans = _sentences(text[low:high])
     starts = [low + span.start for span in spans[1 if low else 0 :]]
     ends = [low + span.end for span in spans[: len(spans) - (high < len(text))]]
     return starts, ends
+
+
+@lru_cache(maxsize=4_096)
+def _sentences(stretch: str) -> Sequence[Span]:
+    """Split a stretch of a few hundred characters, often the same ones for the turns of a topic."""
+    return tuple(sentences(stretch))
 
 
 def _word_start(text: str, first: int) -> int:
