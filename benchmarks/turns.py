@@ -14,15 +14,16 @@ from typing import NamedTuple, TypeAlias
 from benchmarks.raw import WriterThread, insert, newest
 from benchmarks.rows import Row, percentile, show
 from benchmarks.texts import prose
-from remanence import Conversation, Memory, Message, Observer, Settings
+from remanence import Chat, Conversation, Memory, Message, Observer, Settings
 from remanence.protocols import ObserveRequest
-from remanence.testing import ScriptedObserver
+from remanence.testing import ScriptedModel, ScriptedObserver
 from remanence.types import Draft
 
 USER_CHARACTERS = 200
 REPLY_CHARACTERS = 600
 HISTORY_MESSAGES = 40
 MESSAGES_TO_OBSERVE = 120
+RECALLED_MESSAGES = 300
 PAUSE_SECONDS = 0.01
 OBSERVER_SECONDS = 4.0
 BACKLOG_CHARACTERS = 81_000
@@ -52,8 +53,12 @@ class Sample(NamedTuple):
         return percentile([turn.wall for turn in self.turns], share)
 
     def detail(self) -> str:
-        processor = statistics.median(turn.processor for turn in self.turns)
-        return f"{len(self.turns)} turns; {processor:.2f} ms of CPU in a turn, all threads"
+        return f"{len(self.turns)} turns; {self.processor:.2f} ms of CPU in a turn, all threads"
+
+    @property
+    def processor(self) -> float:
+        """The median of the milliseconds of CPU."""
+        return statistics.median(turn.processor for turn in self.turns)
 
 
 def measure(*, count: int = 300) -> list[Row]:
@@ -70,8 +75,10 @@ async def _measure(count: int) -> list[Row]:
             await during_a_slow_call(path, count),
             await during_embedded_work(path, count),
         ]
+        chat = await of_a_chat(path, count // 2)
     floor, *others = samples
-    return [*_floor_rows(floor), *(row for sample in others for row in _rows(sample, floor))]
+    rows = [*_floor_rows(floor), *(row for sample in others for row in _rows(sample, floor))]
+    return [*rows, _chat_row(chat, others[0])]
 
 
 def _floor_rows(floor: Sample) -> list[Row]:
@@ -115,6 +122,14 @@ def _rows(sample: Sample, floor: Sample) -> list[Row]:
     ]
 
 
+def _chat_row(chat: Sample, plain: Sample) -> Row:
+    return Row(
+        what=f"processor time of a turn ÷ without recall, {chat.situation}",
+        measured=chat.processor / plain.processor,
+        detail=f"p50 {chat.wall(0.5):.2f} ms; {chat.detail()}",
+    )
+
+
 async def bare(folder: Path, count: int) -> Sample:
     """Three hops to a thread with a raw connection: insert, read, insert."""
     with WriterThread(folder / "bare.db") as thread:
@@ -143,6 +158,18 @@ async def in_peace(folder: Path, count: int) -> Sample:
         for chat in chats:
             taken += await _timed(turn_of(chat), turn_texts(few))
     return Sample("no observer at work", taken)
+
+
+async def of_a_chat(folder: Path, count: int) -> Sample:
+    """Turns of a `Chat` whose model answers at once, with recall for each."""
+    url, reply = f"sqlite:///{folder / 'chat.db'}", turn_texts(1)[0][1]
+    async with Memory.open(url, observer=ScriptedObserver()) as memory:
+        conversation = memory.conversation("chat")
+        await conversation.append(*history(RECALLED_MESSAGES))
+        await conversation.end()
+        chat = Chat(conversation, model=ScriptedModel(otherwise=reply))
+        taken = await _timed(lambda user, _: chat.send(user), turn_texts(count))
+    return Sample(f"a Chat with recall from {RECALLED_MESSAGES} messages", taken)
 
 
 async def during_a_slow_call(folder: Path, count: int) -> Sample:
