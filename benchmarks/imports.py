@@ -21,13 +21,13 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTEC
 
 def measure(*, count: int = 10) -> list[Row]:
     """Medians over *count* fresh interpreters; `python -c pass` is the floor of each."""
-    floor, _ = median((PYTHON, "-c", "pass"), count)
+    floor, busy = median((PYTHON, "-c", "pass"), count)
     commands: tuple[tuple[str, tuple[str, ...], float | None], ...] = (
         ("import remanence", (PYTHON, "-c", "import remanence"), 150.0),
         ("from remanence import Memory", (PYTHON, "-c", "from remanence import Memory"), None),
         ("remanence --help", (str(COMMAND), "--help"), 300.0),
     )
-    rows = [Row(what="python -c pass", measured=floor, unit="ms")]
+    rows = [Row(what="python -c pass", measured=floor, unit="ms", detail=f"{busy:.0f} ms of CPU")]
     for what, command, target in commands:
         taken, processor = median(command, count)
         detail = f"{taken - floor:.0f} ms over the bare interpreter; {processor:.0f} ms of CPU"
