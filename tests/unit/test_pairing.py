@@ -43,9 +43,10 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     assert messages[2].tool_results[0].text == NO_RESULT
 
 
-def test_calls_that_come_one_by_one_are_one_message_with_all_results_after_it() -> None:
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_calls_that_come_one_by_one_are_one_message_with_all_results_after_it(order: str) -> None:
     text = Message.assistant("I look.")
-    results = [Message.tool("a", "1"), Message.tool("b", "2")]
+    results = [Message.tool(id_, "1") for id_ in order]
     messages = [USER, call("a"), text, call("b"), *results, ANSWER]
     assert [len(run) for run in groups(messages)] == [1, 5, 1]
     turns = pair_tool_calls(messages)

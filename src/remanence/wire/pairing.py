@@ -51,12 +51,12 @@ def _merge_calls(run: Iterable[Message], *, keep_open: bool) -> Iterator[Message
         elif keep_open:
             yield _merge(block)
         else:
-            answered = {id_ for message in following[:1] for id_ in open_links(message)[1]}
+            answered = {id_ for message in following for id_ in open_links(message)[1]}
             yield from map(_merge, _answers(block, answered))
 
 
 def _answers(block: Iterable[Message], answered: Collection[str]) -> Iterator[Sequence[Message]]:
-    """Split messages of the assistant into answers, by the calls *answered* directly after them.
+    """Split messages of the assistant into answers, by the calls *answered* right after them.
 
     Parallel calls are one answer. Text after calls without a result begins another, as the model had
     read `NO_RESULT` before it wrote that.
