@@ -39,6 +39,8 @@ MIN_TRACE = 8
 """Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
 _NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
 _GAP = re.compile(r"(?<=\d)[ ./()-]+(?=\d)")  # between such groups
+_MIN_DIGITS = 6
+"""Digits of a query from which their groups do not matter: 15 is not 1.5."""
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -205,9 +207,13 @@ def _mentions(
 
 
 def _contains(text: str, words: str) -> bool:
-    """Return whether a text has words in plain form, with the digits of numbers in any groups."""
+    """Return whether a text has words in plain form, with the digits of long numbers in any groups."""
     plain = plain_text(text)
-    return words in plain or _GAP.sub("", words) in _GAP.sub("", plain)
+    if words in plain:
+        return True
+    return sum(map(str.isdigit, words)) >= _MIN_DIGITS and _GAP.sub("", words) in _GAP.sub(
+        "", plain
+    )
 
 
 def _beginning(message: Message) -> str:

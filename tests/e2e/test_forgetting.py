@@ -722,6 +722,17 @@ async def test_a_query_finds_a_number_in_whatever_groups_its_digits_are(
         assert fact.id in found.facts
 
 
+async def test_a_query_of_a_few_digits_finds_the_number_as_it_is_written(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        texts = ("Version 1.5 is out.", "It costs 15 euros.", "See page 1-5.")
+        await chat.append(*map(Message.user, texts))
+
+        found = await chat.forget(query="15")
+
+        assert [message.seq for message in found.messages] == [2]
+
+
 async def test_a_query_looks_in_all_conversations_of_the_user_if_it_is_asked_to(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         for name, user in (("one", "ana"), ("two", "ana"), ("three", "bo")):
