@@ -349,6 +349,23 @@ async def test_lines_of_a_rewritten_day_that_were_summarised_before_are_left_out
     assert done.facts == 1
 
 
+async def test_the_new_lines_of_a_rewritten_day_are_summarised_alone(
+    tmp_path: Path,
+) -> None:
+    clock, reflector = FixedClock(MONDAY), ScriptedReflector()
+    async with opened(tmp_path, clock, reflector=reflector) as memory:
+        file = await memory.note("I live in Oslo, " + "near the old harbour, " * 50, user="ana")
+        before = file.read_text()
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+        file.write_text(f"{before}- 18:00 My sister Lena lives in Rome.\n")
+        await memory.consolidate(user="ana")
+
+    (segment,) = reflector.requests[1].segments
+    assert segment.text == "18:00 My sister Lena lives in Rome."
+    assert segment.tokens < 20
+
+
 async def test_a_day_whose_summary_fails_stays_as_it_is(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     folder = tmp_path / "default" / "ana"

@@ -269,7 +269,7 @@ class DailyNotes:
         kept: tuple[Note, ...] = ()
         facts = 0
         if notes:
-            kept = await self._reflect(notes, safe_text, owner)
+            kept = await self._reflect(notes, owner)
             noted = daily_notes.DayNotes(day=day, notes=notes, source=source)
             facts = await self.extract(noted, owner)
         return daily_notes.summary(day, source, kept, self.policy.note_format), facts
@@ -283,7 +283,8 @@ class DailyNotes:
         )
         return {note.text for text in texts for note in daily_notes.notes_of_day(text, day)}
 
-    async def _reflect(self, notes: tuple[Note, ...], text: str, owner: Owner) -> tuple[Note, ...]:
+    async def _reflect(self, notes: tuple[Note, ...], owner: Owner) -> tuple[Note, ...]:
+        text = "\n".join(note.text for note in notes)
         tokens = await asyncio.to_thread(self.count_text, text)
         now = self.clock.now()
         segment = Segment(
