@@ -14,6 +14,7 @@ from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver, explain
 from remanence.observers.extractive.observer import choose, extract
+from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import render_words, words
 from remanence.observers.extractive.sentences import sentences
 from remanence.pacing import at_once
@@ -873,6 +874,11 @@ def test_a_number_that_no_list_counts_up_to_is_not_the_mark_of_an_item() -> None
     assert [note.text for note in notes] == [
         "“How many guests will there be?” – 40; The hall costs 150 euros"
     ]
+
+
+def test_a_list_that_goes_on_from_another_has_items_from_its_first_number_on() -> None:
+    text = at_once(readable_text("Steps:\n5. Install Docker\n6. Run it"))
+    assert text == "Steps:\n• Install Docker\n• Run it"
 
 
 def test_a_brief_answer_stays_with_what_follows_it() -> None:

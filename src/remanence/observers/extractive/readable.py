@@ -67,9 +67,10 @@ def readable_text(text: str) -> Generator[None, None, str]:
 
 
 def _mark_items(text: str) -> str:
-    """Put marks before list items; a number that no list counts up to stays: "40. The rent is 150"."""
+    """Put marks before list items; a number without its neighbour stays: "40. The rent is 150"."""
     indents: list[int] = []  # of an item and those above it
-    counted = {0, 1, *(int(item[2]) + 1 for item in _ITEM.finditer(text) if item[2])}
+    numbers = [int(item[2]) for item in _ITEM.finditer(text) if item[2]]
+    counted = {0, 1, *(number + step for number in numbers for step in (-1, 1))}
 
     def marks(item: re.Match[str]) -> str:
         if item[2] and int(item[2]) not in counted:
