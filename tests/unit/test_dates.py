@@ -349,7 +349,22 @@ def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> Non
 def test_the_day_is_that_of_the_time_zone_of_the_message() -> None:
     late = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=9)))
 
-    assert resolve_dates("today", late) == "2023-05-08"
+    assert resolve_dates("today", late) == "today (2023-05-08)"
+
+
+@pytest.mark.parametrize(
+    ("said", "resolved"),
+    [
+        ("We had a baby today!", "We had a baby today (2023-05-08)!"),
+        ("My flight is tonight at 22:15.", "My flight is tonight (2023-05-08) at 22:15."),
+        ("Heute auf Deutsch: Tomek ist krank.", "Heute (2023-05-08) auf Deutsch: Tomek ist krank."),
+        ("I leave tomorrow.", "I leave 2023-05-09."),
+    ],
+)
+def test_the_day_of_a_message_stays_in_its_words_with_the_date_behind_them(
+    said: str, resolved: str
+) -> None:
+    assert resolve_dates(said, MONDAY) == resolved
 
 
 def test_a_mention_says_where_it_stands_and_what_period_it_means() -> None:

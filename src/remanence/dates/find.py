@@ -64,16 +64,19 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
 
 
 def resolve_dates(text: str, at: datetime) -> str:
-    """Replace each relative date with an absolute one, or let one follow: "next month (May 2026)"."""
+    """Replace each relative date with an absolute one, or let one follow: "next month (May 2026)".
+
+    It follows "today" and "tonight", which are often more than a date: "we had a baby today".
+    """
     parts, done = [], 0
     for mention in find_dates(text, at):
-        date = render_date(mention)
+        is_today = mention.first == mention.last == at.date()
+        date = mention.first.isoformat() if is_today else render_date(mention)
         if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
         following = text[mention.end : mention.end + len(date) + 3]
-        shown = (
-            date if may_replace(mention, following) else words_with_date(mention, date, following)
-        )
+        replaces = may_replace(mention, following) and not is_today
+        shown = date if replaces else words_with_date(mention, date, following)
         parts += [text[done : mention.start], shown]
         done = mention.end
     return "".join([*parts, text[done:]])
