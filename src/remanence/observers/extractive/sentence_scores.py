@@ -10,7 +10,7 @@ _STANDING = {"vital": 1.8, "inst": -0.6, "pref": 0.4, "personal": 1.3}
 Of such sentences in conversations with an agent, three of four are labelled so, and nine of ten as
 worth noting (`benchmarks.labelled`).
 """
-_CHANGES = ("corr", "rep", "end")
+_CHANGES = ("corr", "rep", "end", "forget")
 _MAX_STANDING, _PROSE_SHARE = 300, 0.8
 _IMPERSONAL = -0.5
 """How far above its cutoff the score of a fact about the user is below this in a sentence that tells
@@ -70,7 +70,10 @@ def is_borrowed(scores: Scores) -> bool:
 
 
 def change_of(scores: Scores) -> float:
-    """Return by how much the surest of the scores says that a sentence corrects, replaces or ends something."""
+    """Return by how much the surest of the scores says that a sentence changes what was said before.
+
+    It corrects, replaces or ends that, or asks to forget it.
+    """
     return max(scorer().over(scores, head) for head in _CHANGES)
 
 
