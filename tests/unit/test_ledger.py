@@ -161,7 +161,26 @@ async def test_calls_wait_for_an_unavailable_store_and_are_written_once(
     assert caplog.text == ""
 
 
-async def test_of_calls_that_wait_too_many_are_named_as_lost(
+async def test_of_calls_that_wait_too_many_in_an_outage_are_named_as_lost(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.fail("record_usage", StoreUnavailable("the disk is full"), times=2)
+    ledger = Ledger(store, retry_seconds=600)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        with pytest.raises(StoreUnavailable):
+            await ledger.settle()
+        caplog.clear()
+        for _ in range(10_001):
+            ledger.record(usage())
+        named = caplog.messages[:]
+        await ledger.close(timeout_seconds=0)
+
+    assert named == [f"{NAMED}10,000 others wait, as StoreUnavailable: the disk is full"]
+
+
+async def test_every_call_is_written_that_comes_faster_than_a_healthy_store_writes(
     store: CountingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with writing(store) as (ledger, gate):
@@ -171,8 +190,8 @@ async def test_of_calls_that_wait_too_many_are_named_as_lost(
         await ledger.settle()
         await ledger.close(timeout_seconds=60)
 
-    assert sum(total.calls for total in await store.usage()) == 10_001
-    assert caplog.messages == [f"{NAMED}10,000 others wait, as the store did not answer"]
+    assert sum(total.calls for total in await store.usage()) == 10_002
+    assert caplog.messages == []
 
 
 async def test_a_memory_that_closes_in_an_outage_names_the_calls_that_wait(

@@ -79,7 +79,7 @@ class Ledger:
             return
         usage = self.price(usage)
         telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
-        if self._queue.qsize() >= _MAX_QUEUED:
+        if self._outage.is_set() and self._queue.qsize() >= _MAX_QUEUED:
             _lose([usage], f"{_MAX_QUEUED:,} others wait, as {self._reason}")
         else:
             self._queue.put_nowait(usage)
