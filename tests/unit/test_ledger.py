@@ -236,6 +236,22 @@ async def test_totals_are_read_after_the_calls_before_them_are_written(
     assert store.order == ["written", "read"]
 
 
+async def test_totals_have_the_calls_that_the_store_takes_soon_after_a_failure(
+    store: CountingStore,
+) -> None:
+    store.fail("record_usage", StoreUnavailable("another process has locked it"))
+    ledger = Ledger(store, retry_seconds=0.2)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        with pytest.raises(StoreUnavailable):
+            await ledger.settle()
+        totals = await ledger.usage()
+        await ledger.close(timeout_seconds=60)
+
+    assert [total.calls for total in totals] == [1]
+
+
 async def test_a_ledger_that_never_began_closes_at_once(store: CountingStore) -> None:
     ledger = Ledger(store)
     ledger.record(usage())

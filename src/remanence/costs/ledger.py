@@ -21,7 +21,7 @@ from remanence.arguments import (
 from remanence.background import Background, start_beside
 from remanence.catalog import canonical_name
 from remanence.costs import with_list_price
-from remanence.errors import Closed, InvalidArgument, OutcomeUnknown, StoreUnavailable
+from remanence.errors import InvalidArgument, OutcomeUnknown, StoreUnavailable
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 from remanence.types.usage import Purpose
@@ -118,9 +118,9 @@ class Ledger:
         until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Like `Store.usage`, including queued calls if the store writes them in time."""
-        with contextlib.suppress(TimeoutError, StoreUnavailable, Closed):
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MAX_WAIT_SECONDS):
-                await self.settle()
+                await self._join()
         return await self._store.usage(
             tenant=tenant, conversation=conversation, user=user, since=since, until=until
         )
