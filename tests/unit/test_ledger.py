@@ -19,6 +19,7 @@ from remanence.testing.store_contract.samples import usage
 from remanence.types import Usage, UsageTotal
 
 LOST = "1 model calls are missing in the ledger: "
+WAITING = "model calls wait to be written to the ledger, and are tried again: "
 NAMED = f"{LOST}observe of 'a', conversation 'chat': "
 
 
@@ -141,6 +142,24 @@ async def test_a_call_that_the_store_refuses_is_named_and_those_beside_it_are_wr
     assert record.getMessage().startswith(f"{LOST}observe of 'm37', conversation 'chat': ")
 
 
+async def test_each_outage_is_logged_once_with_its_reason(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(store, retry_seconds=0)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        for reason in ("permission denied for table model_calls", "the disk is full"):
+            store.fail("record_usage", StoreUnavailable(reason), times=3)
+            ledger.record(usage())
+            await ledger.usage()
+        await ledger.close(timeout_seconds=60)
+
+    assert caplog.messages == [
+        f"{WAITING}StoreUnavailable: permission denied for table model_calls",
+        f"{WAITING}StoreUnavailable: the disk is full",
+    ]
+
+
 async def test_calls_wait_for_an_unavailable_store_and_are_written_once(
     store: CountingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -158,7 +177,7 @@ async def test_calls_wait_for_an_unavailable_store_and_are_written_once(
         await ledger.close(timeout_seconds=60)
 
     assert sum(total.calls for total in await store.usage()) == 2
-    assert caplog.text == ""
+    assert caplog.messages == [f"{WAITING}StoreUnavailable: the server restarts"]
 
 
 async def test_of_calls_that_wait_too_many_in_an_outage_are_named_as_lost(
@@ -206,7 +225,8 @@ async def test_a_memory_that_closes_in_an_outage_names_the_calls_that_wait(
             await ledger.settle()
         await ledger.close(timeout_seconds=600)
 
-    assert caplog.messages == [f"{NAMED}StoreUnavailable: the disk is full"]
+    reason = "StoreUnavailable: the disk is full"
+    assert caplog.messages == [f"{WAITING}{reason}", f"{NAMED}{reason}"]
 
 
 async def test_calls_whose_commit_is_in_doubt_are_named_and_not_written_again(

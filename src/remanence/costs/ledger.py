@@ -36,7 +36,8 @@ _NO_ANSWER: Final = "the store did not answer"
 class Ledger:
     """Queues calls, and writes them in the background, in order.
 
-    While the store is unavailable, up to 10,000 calls wait, and are tried every *retry_seconds*.
+    While the store is unavailable, which is logged once, up to 10,000 calls wait, and are tried
+    every *retry_seconds*.
     Those beyond, and calls that the store refuses, are logged, counted as lost, and missing from
     totals; those queued with them are written. *prices* are dollars per million tokens of input and
     output, by model.
@@ -187,7 +188,9 @@ class Ledger:
         return ()
 
     async def _pause(self, reason: str) -> None:
-        """Note the outage, and wait a little, but not once the ledger closes."""
+        """Note the outage, log it once, and wait a little, but not once the ledger closes."""
+        if not self._outage.is_set():
+            telemetry.ledger_waits(reason)
         self._reason = reason
         self._outage.set()
         with contextlib.suppress(TimeoutError):

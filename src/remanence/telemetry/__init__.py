@@ -209,6 +209,11 @@ def model_priced(usage: Usage) -> None:
     _model_cost.add(usage.cost_usd or 0.0, about)
 
 
+def ledger_waits(reason: str) -> None:
+    """Log that model calls wait, as the store of the ledger is unavailable."""
+    logger.warning("model calls wait to be written to the ledger, and are tried again: %s", reason)
+
+
 def usage_lost(calls: int, message: str) -> None:
     """Count and log model calls that could not be written to the ledger."""
     _ledger_lost.add(calls)
