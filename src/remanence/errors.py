@@ -122,7 +122,14 @@ class StoreError(RemanenceError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be opened or written now."""
+    """The database cannot be opened or written now.
+
+    `remedy` is how to fix it, also the end of the text; by default what follows its last ": ".
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", public: str | None = None) -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message, public=public)
+        self.remedy = remedy or message.rpartition(": ")[2]
 
 
 class OutcomeUnknown(StoreUnavailable):

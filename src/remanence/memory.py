@@ -388,9 +388,11 @@ class Memory:
             problems += await self._store.check()
             problems += [problem async for problem in self._diagnose()]
         except StoreUnavailable as error:
-            reason, _, remedy = str(error).rpartition(": ")
+            reason = str(error).removesuffix(f": {error.remedy}")
             what = f"the database cannot be used: {reason}"
-            problems.append(Problem(conversation=None, level="error", what=what, remedy=remedy))
+            problems.append(
+                Problem(conversation=None, level="error", what=what, remedy=error.remedy)
+            )
         except Exception as error:  # noqa: BLE001 - damaged rows are to be reported, all of them
             problems.append(
                 Problem(

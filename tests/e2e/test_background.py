@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import errors
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.background import FIRST_PAUSE_SECONDS, Background, Pauses
@@ -16,6 +18,7 @@ from remanence.errors import Closed, ModelError, StoreUnavailable
 from remanence.protocols import ModelRequest, Observer, ObserveRequest, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
+from remanence.stores.postgres.errors import find_remedy, translate_error
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.types import ConversationRef, Draft, MemoryState, ToolCallPart
 
@@ -151,6 +154,21 @@ async def test_a_flush_raises_what_kept_its_notes_from_being_written() -> None:
 
         assert (await chat.state()).observed_seq > 0
     assert "check the database" in problem.remedy
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", [errors.UndefinedFile, errors.UndefinedObject])
+async def test_a_check_gives_the_whole_remedy_of_a_database_that_cannot_be_used(
+    kind: type[psycopg.Error],
+) -> None:
+    refused, store = kind("refused: no"), FaultyStore(await open_store("sqlite:///:memory:"))
+    store.fail("check", translate_error(refused, "PostgreSQL database 'app'"))
+
+    async with running(store, ScriptedObserver(), workers=0) as runtime:
+        (problem,) = await Memory(runtime).check()
+
+    assert problem.remedy == find_remedy(refused)
+    assert problem.what == ("the database cannot be used: PostgreSQL database 'app': refused: no")
     await store.close()
 
 

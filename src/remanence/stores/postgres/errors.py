@@ -26,8 +26,8 @@ def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) ->
             f"a name or an id is too long for {database} ({reason(error)}): use at most 2,000 bytes"
         )
     if remedy := find_remedy(error):
-        text = f"{database}: {reason(error)}: {remedy}"
-        return StoreUnavailable(text, public=_public_reason(error))
+        text = f"{database}: {reason(error)}"
+        return StoreUnavailable(text, remedy=remedy, public=_public_reason(error))
     return StoreError(
         f"{database} refused: {reason(error)}", public="the database refused: see the server's log"
     )
