@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -13,10 +13,10 @@ import pytest
 from tests.postgres import new_database
 
 from remanence import Memory, Message, Policy
-from remanence.errors import StoreUnavailable
+from remanence.errors import InvalidArgument, StoreUnavailable
 from remanence.memory import Opening
 from remanence.stores import open_store
-from remanence.stores.copy import TABLES
+from remanence.stores.copy import TABLES, copy_store
 from remanence.types import Fact
 
 pytestmark = pytest.mark.postgres
@@ -150,6 +150,25 @@ async def test_a_database_that_is_not_empty_is_not_copied_to(
 
     assert result.returncode == 1
     assert "is not empty" in result.stderr
+
+
+async def test_of_two_copies_to_one_database_at_once_the_second_finds_it_not_empty(
+    database: str, tmp_path: Path
+) -> None:
+    here = f"sqlite:///{tmp_path}/here.db"
+    await fill(here)
+    for target in (f"sqlite:///{tmp_path}/target.db", database):
+        async with AsyncExitStack() as stack:
+            source, *ends = [await open_store(url) for url in (here, target, target)]
+            for store in (source, *ends):
+                stack.push_async_callback(store.close)
+            copies = [asyncio.create_task(copy_store(source, end)) for end in ends]
+            await asyncio.wait(copies)
+            (error,) = filter(None, (copy.exception() for copy in copies))
+
+        assert isinstance(error, InvalidArgument)
+        assert "is not empty" in str(error)
+        assert await remembered(target) == await remembered(here)
 
 
 async def test_a_copy_that_was_interrupted_is_refused_until_it_is_repeated_elsewhere(

@@ -86,12 +86,11 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
     Until they are equal, the target cannot be opened by others, nor after an interruption.
 
     Raises:
-        InvalidArgument: the target is not empty, or one of the stores is not a SQL database.
+        InvalidArgument: the target is not empty, another copy to it has begun, or one of the stores is
+            not a SQL database.
     """
     if not isinstance(source, SQLStore) or not isinstance(target, SQLStore):
         raise InvalidArgument("only databases of SQLite and PostgreSQL can be copied")
-    if any(table.rows for table in await read_method(_sums)(target)):
-        raise InvalidArgument("the database to copy to is not empty: name a new one")
     await write_method(_mark)(target)
     loop, insert = asyncio.get_running_loop(), write_method(_insert)
 
@@ -113,12 +112,15 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
 
 
 def _mark(connection: Connection) -> None:
-    """Have others refuse to open an unfinished copy."""
+    """Have others refuse to open an unfinished copy; raise `InvalidArgument` unless it is the first."""
     connection.execute(
         "INSERT INTO schema_migrations (number, name, applied_at, version) "
-        "VALUES (?, 'unfinished copy', '', ?)",
+        "VALUES (?, 'unfinished copy', '', ?) ON CONFLICT DO NOTHING",
         (migrate.UNFINISHED_COPY, migrate.installed_version()),
     )
+    is_first = connection.changes() > 0
+    if not is_first or any(rows for table in TABLES for rows in _pages(connection, table)):
+        raise InvalidArgument("the database to copy to is not empty: name a new one")
 
 
 def _unmark(connection: Connection) -> None:
