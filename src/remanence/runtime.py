@@ -156,8 +156,9 @@ class Runtime:
         """Turns whose events are read one by one; closing the memory ends them."""
 
         self.counter = counter_for(counter_name)
-        self.count_text: CountTokens = functools.lru_cache(maxsize=256)(self.counter.text)
-        self.count_message: CountMessage = functools.lru_cache(maxsize=256)(self.counter.message)
+        cached = self.counter.with_cache()
+        self.count_text: CountTokens = cached.text
+        self.count_message: CountMessage = cached.message
         """For contexts, which shorten the same messages to the same excerpts each time."""
         self.connections = Connections()
         self.ledger = Ledger(store, own_prices(settings.prices))

@@ -1,6 +1,7 @@
 """Long texts are counted, looked through and cut beside the event loop."""
 
 import asyncio
+import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -95,6 +96,29 @@ async def test_the_excerpt_of_a_long_message_is_counted_for_its_first_context_al
 
     assert again.messages == first.messages
     assert longest > LONG > max(lengths, default=0)
+
+
+async def test_no_excerpt_is_kept_but_in_its_context() -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", policy=Policy(max_context_tokens=40_000)
+    ) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("gauge 23, " * LONG))
+        context = await chat.context()
+        gc.collect()
+        kept = [each for each in gc.get_objects() if isinstance(each, Message)]
+
+    (excerpt,) = context.messages
+    assert len(excerpt.text) < 10 * LONG
+    assert [message for message in kept if message.text == excerpt.text] == [excerpt]
+
+
+def test_counts_of_texts_that_are_not_unicode_are_remembered() -> None:
+    counter = counter_for("estimate")
+    cached = counter.with_cache()
+    message = Message.tool("c1", "half of a pair: \ud83d")
+
+    assert [cached.message(message) for _ in range(2)] == [counter.message(message)] * 2
 
 
 def test_evenly_spaced_steps_of_a_very_long_text_are_counted() -> None:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, assert_never
+from dataclasses import dataclass, replace
+from typing import Any, Self, assert_never
 
+from remanence.tokens.cache import CountCache
 from remanence.tokens.estimator import TextCount
 from remanence.tokens.media import ImageCount, claude_image, file_tokens
 from remanence.types import (
@@ -42,6 +43,11 @@ class TokenCounter:
     frame: Frame
     result_text: TextCount | None = None
     image: ImageCount = claude_image
+
+    def with_cache(self) -> Self:
+        """Return a counter that remembers the latest counts, but not their texts."""
+        result_text = CountCache(self.result_text) if self.result_text else None
+        return replace(self, text=CountCache(self.text), result_text=result_text)
 
     def message(self, message: Message) -> int:
         """Count the tokens that `message` adds to a request, including its framing."""
