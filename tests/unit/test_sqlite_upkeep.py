@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.sqlite.fts import SideIndex
 from remanence.testing.store_contract.samples import observation, user
 from remanence.types import ConversationRef, Note, Owner
 
@@ -95,6 +97,60 @@ async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_th
     assert b"xylophon" not in content
     assert b"xaverius" not in content
     assert b"zither" in content
+
+
+async def search_locked(path: Path, store: Store) -> None:
+    """Search for a word of `REF` while the file's index cannot be written."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert await store.search(REF, "xylophone", limit=1)
+    assert indexes_in_memory()
+
+
+def indexes_in_memory() -> list[SideIndex]:
+    gc.collect()
+    return [each for each in gc.get_objects() if isinstance(each, SideIndex)]
+
+
+async def test_no_word_of_a_forgotten_user_is_left_in_the_index_in_memory(
+    store: Store, path: Path
+) -> None:
+    await store.append(REF, [user("the xylophone")], user="Xaverius")
+    await search_locked(path, store)
+
+    await store.forget_user(Owner("default", "Xaverius"))
+    await store.scrub()
+
+    assert indexes_in_memory() == []
+
+
+async def test_a_search_drops_words_in_memory_that_another_process_has_erased(
+    store: Store, path: Path
+) -> None:
+    await store.append(REF, [user("the xylophone")], user="Xaverius")
+    await store.append(OTHER, [user("a zither")], user=None)
+    reader = await open_store(f"sqlite:///{path}", read_only=True)
+    assert await reader.search(REF, "xylophone", limit=1)
+
+    await store.delete(REF)
+    assert await reader.search(OTHER, "zither", limit=1)
+    found = [
+        index.match_word("text_index", ["c1"], "xylophone", (0, 9)) for index in indexes_in_memory()
+    ]
+    await reader.close()
+
+    assert found == [[]]
+
+
+async def test_the_index_in_memory_goes_when_that_of_the_file_has_caught_up(
+    store: Store, path: Path
+) -> None:
+    await store.append(REF, [user("the xylophone")], user=None)
+    await search_locked(path, store)
+
+    assert await store.search(REF, "xylophone", limit=1)
+
+    assert indexes_in_memory() == []
 
 
 async def test_words_of_an_index_from_before_folding_are_found_as_written(

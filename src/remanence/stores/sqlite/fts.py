@@ -164,6 +164,39 @@ def index_aside(connection: Connection, of: ConversationRef | Owner) -> bool:
     return False
 
 
+def drop_stale_words(connection: Connection) -> None:
+    """Drop the index in memory if the file's has caught up with a conversation, or text was erased.
+
+    The index keeps deleted words until they are merged, so all of it goes; a search makes it anew.
+    """
+    index = connection.side_index
+    if index is None:
+        return
+    behind: dict[int, int] = dict(
+        connection.execute(
+            "SELECT conversation, erasures FROM states WHERE last_seq > indexed_seq "
+            "AND conversation IN (SELECT value FROM json_each(?))",
+            (f"[{','.join(map(str, index.progress))}]",),
+        )
+    )
+    if any(behind.get(key) != erasures for key, ((_, erasures), _) in index.progress.items()):
+        connection.side_index = None
+        index.close()
+
+
+def find_indexed(
+    connection: Connection,
+    of: ConversationRef | Owner,
+    query: str,
+    *,
+    limit: int,
+    only: RecallFilter,
+) -> tuple[Hit, ...]:
+    """Search messages and notes that are all in the index; best matches first."""
+    drop_stale_words(connection)
+    return search.find(connection, of, query, limit=limit, only=only)
+
+
 def _backlog(connection: Connection, of: ConversationRef | Owner) -> Sequence[Row]:
     return connection.execute(
         "SELECT key, last_seq, indexed_seq, erasures FROM conversations "  # noqa: S608 - a constant

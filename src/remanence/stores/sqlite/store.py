@@ -97,7 +97,9 @@ class SQLiteStore(SQLStore):
     ) -> tuple[Hit, ...]:
         is_indexed = await self._index_rest(await self._read(lambda c: search.behind_index(c, of)))
         if is_indexed:
-            return await self._read(lambda c: search.find(c, of, query, limit=limit, only=only))
+            find = partial(fts.find_indexed, of=of, query=query, limit=limit, only=only)
+            return await self._read(find)
+        await self._read(fts.drop_stale_words)
         while await self._read(partial(fts.index_aside, of=of)):
             pass
         outside, found = await self._read(
@@ -123,6 +125,7 @@ class SQLiteStore(SQLStore):
 
     async def scrub(self, *, if_due: bool = False) -> None:
         self._require_writable()
+        await self._read(fts.drop_stale_words)
         await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
