@@ -33,8 +33,10 @@ from remanence.errors import (
     ConversationNotFound,
     InvalidArgument,
     InvalidMessage,
+    StoreError,
 )
 from remanence.facts.api import Facts
+from remanence.facts.extraction import TRIES
 from remanence.forgetting import (
     conversations_of,
     delete_conversation,
@@ -517,12 +519,25 @@ class Conversation:
         return await self.state()
 
     async def skip_facts(self) -> MemoryState:
-        """Extract no facts from the messages now on the tape, such as those of another agent."""
+        """Extract no facts from the messages now on the tape, such as those of another agent.
+
+        Facts that the extractor commits meanwhile are kept.
+
+        Raises:
+            StoreError: the database failed, or the conversation kept changing meanwhile.
+        """
         state = await self.state()
-        committed = await self._store.commit_facts(
-            state, FactChanges(), facts_seq=state.last_seq, at=self.clock.now()
-        )
-        return committed or await self.state()
+        key, last_seq = state.key, state.last_seq
+        for _ in range(TRIES):
+            if state.key != key or state.facts_seq >= last_seq:  # another one if it was deleted
+                return state
+            committed = await self._store.commit_facts(
+                state, FactChanges(), facts_seq=last_seq, at=self.clock.now()
+            )
+            if committed is not None:
+                return committed
+            state = await self.state()
+        raise StoreError(f"conversation {self.id!r} changed {TRIES} times meanwhile: try again")
 
     async def export_blocks(self, store: BlockStore) -> int:
         """Append the live segments that *store* lacks, and return their number.

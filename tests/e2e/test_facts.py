@@ -14,16 +14,19 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.builders import drafting
 
-from remanence import Context, Fact, Memory, Message, Policy
+from remanence import Context, Fact, Memory, Message, Policy, Settings
 from remanence.archive.blocks import BlockStore
+from remanence.background import Background
 from remanence.context.context import BlockKind
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
 from remanence.observers.learned.weights import checksum
 from remanence.protocols import ExtractRequest
-from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.runtime import Runtime
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.invariants import check_extends
 from remanence.testing.models import ScriptedModel
-from remanence.types import FactDraft, ToolCallPart
+from remanence.types import FactChanges, FactDraft, ToolCallPart
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
@@ -111,6 +114,26 @@ async def test_messages_that_are_skipped_yield_no_facts_and_later_ones_do() -> N
 
     assert state.facts_seq == 2
     assert [fact.summary for fact in facts] == ["I'm allergic to peanuts."]
+
+
+async def test_messages_are_skipped_although_facts_of_some_are_committed_meanwhile() -> None:
+    store = FaultyStore(await open_store(IN_MEMORY))
+    settings = Settings(workers=0)
+    async with Background() as background:
+        runtime = Runtime(
+            store, settings=settings, policy=FULL, clock=FixedClock(), background=background
+        )
+        chat = Memory(runtime).conversation("a", user="ana")
+        await chat.append(Message.user("I live in Reykjavik."), Message.user("I like skyr."))
+        gate = store.hold("commit_facts")
+        skipping = asyncio.create_task(chat.skip_facts())
+        await gate.reached.wait()
+        await store.commit_facts(await chat.state(), FactChanges(), facts_seq=1, at=NOON)
+        gate.opened.set()
+        skipped = await skipping
+
+        assert skipped.facts_seq == (await chat.state()).facts_seq == 2
+    await store.close()
 
 
 async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
