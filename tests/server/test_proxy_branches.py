@@ -22,6 +22,8 @@ KEY = {"authorization": "Bearer key-of-a"}
 TENANT = name_of(KEY, "trip", None).tenant
 DAY = 86_400.0
 NUMBERS = ("One.", "Two.", "Three.", "Four.")
+CALL = Reply("", calls=(Call("call_1", "ask_researcher"),))
+TOOLS = [{"type": "function", "function": {"name": "find"}}]
 
 
 def served_proxy(memory: Memory, upstream: ModelServer) -> AbstractAsyncContextManager[Client]:
@@ -42,12 +44,17 @@ def history(*texts: str) -> list[dict[str, Any]]:
 
 
 async def ask(
-    proxy: Client, *texts: str, conversation: str = "trip", user: str = "ana", key: str = "key-of-a"
+    proxy: Client,
+    *texts: str,
+    conversation: str = "trip",
+    user: str = "ana",
+    key: str = "key-of-a",
+    **fields: Any,
 ) -> str:
     """The tape on which the proxy put a history."""
     response = await proxy.http.post(
         "openai/v1/chat/completions",
-        json={"model": "m", "messages": history(*texts)},
+        json={"model": "m", "messages": history(*texts), **fields},
         headers={
             "authorization": f"Bearer {key}",
             "x-remanence-conversation": conversation,
@@ -66,6 +73,13 @@ async def branch(proxy: Client, upstream: ModelServer) -> None:
 
 def tape(memory: Memory, id_: str, user: str = "ana") -> Conversation:
     return memory.conversation(id_, user=user, tenant=TENANT)
+
+
+async def facts_of(memory: Memory, id_: str) -> list[str]:
+    """The user's facts after a conversation has ended."""
+    await tape(memory, id_).end()
+    found = await memory.facts.list(user="ana", tenant=TENANT)
+    return [fact.summary for fact in found]
 
 
 async def texts_of(memory: Memory, id_: str) -> list[str]:
@@ -295,13 +309,13 @@ async def test_a_history_that_shares_nothing_with_its_conversation_is_logged_onc
 @pytest.mark.parametrize(
     ("reply", "seconds", "facts"),
     [
-        (Reply("", calls=(Call("call_1", "ask_researcher"),)), 0, []),
-        (Reply("", calls=(Call("call_1", "ask_researcher"),)), 3_600, ["I live in Porto."]),
+        (CALL, 0, []),
+        (CALL, 3_600, ["I live in Porto."]),
         (Reply("Which city?"), 0, ["I live in Porto."]),
     ],
     ids=["sub-agent", "cancelled call", "restarted client"],
 )
-async def test_a_history_that_begins_during_a_tool_call_of_its_conversation_yields_no_facts(
+async def test_a_single_message_that_comes_during_a_tool_call_of_its_conversation_yields_no_facts(
     proxy: Client,
     upstream: ModelServer,
     memory: Memory,
@@ -316,12 +330,23 @@ async def test_a_history_that_begins_during_a_tool_call_of_its_conversation_yiel
     assert isinstance(memory.clock, FixedClock)
     memory.clock.advance(seconds)
 
-    assert await ask(proxy, "I live in Porto.", "Noted.", "A hotel?") == "trip~1"
+    assert await ask(proxy, "I live in Porto.", tools=TOOLS) == "trip~1"
 
-    await tape(memory, "trip~1").end()
-    found = await memory.facts.list(user="ana", tenant=TENANT)
-    assert [fact.summary for fact in found] == facts
+    assert await facts_of(memory, "trip~1") == facts
     assert ("is taken for a sub-agent's" in caplog.text) is not bool(facts)
+
+
+async def test_a_first_message_that_was_edited_during_a_tool_call_yields_facts_with_later_ones(
+    proxy: Client, upstream: ModelServer, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    upstream.script(CALL)
+    await ask(proxy, "Find me a hotel.")
+
+    assert await ask(proxy, "I live in Porto.", "Here is one: Hotel A.", "Book it.") == "trip~1"
+
+    assert await facts_of(memory, "trip~1") == ["I live in Porto."]
+    assert "is taken for a sub-agent's" not in caplog.text
 
 
 @pytest.mark.parametrize("removed", [r"\*\*", r"\[\d\]", r"\*\*|\[\d\]", r"[*#`]|\[\d\]|\n"])

@@ -355,8 +355,8 @@ def proxy_sub_agent(conversation_id: str, branch_id: str) -> None:
     """Log that a history at a proxy begins during a tool call of its conversation."""
     logger.info(
         "a request in conversation %.80r shares no message with its tapes and began the branch %.80r while "
-        "a tool call waits for its result: it is taken for a sub-agent's, so the messages of the request "
-        "yield no facts; name a sub-agent's conversation with X-Remanence-Conversation, or send "
+        "a tool call waits for its result: it is taken for a sub-agent's, so its message yields "
+        "no facts; name a sub-agent's conversation with X-Remanence-Conversation, or send "
         "X-Remanence-Memory: off (this is logged once)",
         conversation_id,
         branch_id,

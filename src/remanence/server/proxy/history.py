@@ -123,7 +123,8 @@ class _Match(NamedTuple):
     """The beginning of a history that is on a tape: its length, and its last message there.
 
     The client changed messages of it, the last of which is the one with number *changed*. The history
-    may be a *sub-agent's*, which begins while a tool call of the conversation waits for its result.
+    may be a *sub-agent's*: only its task, which comes while a tool call of the conversation waits for
+    its result.
     """
 
     tape: _Tape
@@ -262,7 +263,8 @@ class Histories:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
         await self._limit_branches(history.name, tapes)
         now = self._memory.clock.now()
-        is_sub_agent = any(tape.waits_for_tool(now) for tape in tapes)
+        is_task = [message.role for message in history.messages] == ["user"]
+        is_sub_agent = is_task and any(tape.waits_for_tool(now) for tape in tapes)
         if tapes and (history.name, is_sub_agent) not in self._begun_anew:
             self._begun_anew[history.name, is_sub_agent] = None
             log = telemetry.proxy_sub_agent if is_sub_agent else telemetry.proxy_began_anew
