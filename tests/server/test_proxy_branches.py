@@ -12,6 +12,7 @@ from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer
 
 from remanence import Conversation, Memory, Message, Settings
+from remanence.errors import StoreUnavailable
 from remanence.server.app import create_app
 from remanence.server.proxy.branches import MAX_BRANCHES
 from remanence.server.proxy.naming import name_of
@@ -334,6 +335,26 @@ async def test_a_single_message_that_comes_during_a_tool_call_of_its_conversatio
 
     assert await facts_of(memory, "trip~1") == facts
     assert ("is taken for a sub-agent's" in caplog.text) is not bool(facts)
+
+
+async def test_the_task_of_a_sub_agent_yields_no_facts_although_its_first_request_failed(
+    upstream: ModelServer,
+) -> None:
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with memory_on(store, clock) as memory:
+        async with served_proxy(memory, upstream) as proxy:
+            upstream.script(CALL)
+            await ask(proxy, "Find me a hotel.")
+            store.fail("commit_facts", StoreUnavailable("the disk is busy"))
+            with pytest.raises(AssertionError, match="off"):
+                await ask(proxy, "I live in Porto.", tools=TOOLS)
+            assert await texts_of(memory, "trip~1") == ["I live in Porto."]
+
+            assert await ask(proxy, "I live in Porto.", tools=TOOLS) == "trip~1"
+
+        assert (await tape(memory, "trip~1").state()).facts_seq == 1
+        await store.close()
 
 
 async def test_a_first_message_that_was_edited_during_a_tool_call_yields_facts_with_later_ones(

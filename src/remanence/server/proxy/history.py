@@ -241,8 +241,12 @@ class Histories:
         branches = await read_branches(self._memory, history.name)
         tapes = [await _read_end(each) for each in reversed(branches.tapes)]
         longest = await _find_longest(known, tapes, history)
+        now = self._memory.clock.now()
+        is_task = [message.role for message in history.messages] == ["user"]
+        is_sub_agent = is_task and any(tape.waits_for_tool(now) for tape in tapes)
         if longest and longest.is_continuable:
-            return longest
+            # A request that failed may have stored its task, and skipped no facts yet.
+            return longest._replace(is_sub_agent=is_sub_agent and longest.tape.last_seq == 1)
         if not tapes:  # a client may have copied it from another conversation
             other = await self._find_known(history, _of_any(history.name))
             longest = other if other and other.length >= MIN_MESSAGES else None
@@ -262,9 +266,6 @@ class Histories:
         if state.last_seq:
             raise ConversationGrown(f"another process has just begun {empty.id!r}")
         await self._limit_branches(history.name, tapes)
-        now = self._memory.clock.now()
-        is_task = [message.role for message in history.messages] == ["user"]
-        is_sub_agent = is_task and any(tape.waits_for_tool(now) for tape in tapes)
         if tapes and (history.name, is_sub_agent) not in self._begun_anew:
             self._begun_anew[history.name, is_sub_agent] = None
             log = telemetry.proxy_sub_agent if is_sub_agent else telemetry.proxy_began_anew
