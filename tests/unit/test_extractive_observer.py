@@ -277,6 +277,15 @@ def test_what_two_people_say_alike_is_noted_of_both(said: str) -> None:
     assert [note.speaker for note in made] == ["Ana", "Bo"]
 
 
+def test_a_result_of_a_few_words_is_no_small_talk() -> None:
+    call = ToolCallPart(id="c1", name="deploy", arguments='{"env": "prod"}')
+    asked = Message.user("Deploy it to prod please")
+    result = Message.tool("c1", "rollback started")
+    notes = _notes(_request(asked, Message.assistant(tool_calls=[call]), result, ratio=9))
+
+    assert "rollback started" in notes[-1].text
+
+
 @pytest.mark.req("L-08", "Z-49")
 def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
     output = "\n".join(f"step {n} ok" for n in range(400))

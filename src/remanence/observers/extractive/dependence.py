@@ -19,8 +19,8 @@ _FEW_BYTES = 24
 """Size in UTF-8 of a few words, which stay with what follows them. As answers they cost notes at a
 fifth a hundredth of what they should tell, and longer notes nothing; 40 would cost both more."""
 _MAY_DEPEND = 0.0
-"""Score from which half of the sentences of users are marked as dependent, by cross-validation; below
-it 15 of 100 are."""
+"""Score from which six in ten sentences of users are marked as dependent, by cross-validation; below it
+two in ten are."""
 _BRIEF_BYTES = 40
 """Size in UTF-8 of a few words, 13 characters of Chinese."""
 _MAX_JOINED = 240
@@ -79,7 +79,7 @@ def is_few_words(text: str) -> bool:
 
 
 def may_depend(scores: Scores) -> bool:
-    """Return whether a sentence of these scores does not surely stand alone."""
+    """Return whether a sentence of these scores more likely depends on others than not."""
     return scores["dependent"] >= _MAY_DEPEND
 
 

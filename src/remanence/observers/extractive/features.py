@@ -61,7 +61,9 @@ def _is_small_talk(p: Passage) -> bool:
 
     Such as "I hope this helps" and "Oh dear"; a question, a date or a number may be worth it.
     """
-    if not p.scores or p.is_of_people or p.is_rule or p.reply_to or any(map(_is_figure, p.words)):
+    if not p.scores or p.is_of_people or p.is_output or p.is_rule or p.reply_to:
+        return False
+    if any(map(_is_figure, p.words)):
         return False
     return is_filler(p.scores) and (p.is_of_agent or is_few_words(p.source))
 
@@ -103,7 +105,7 @@ _YEAR_DIGITS = 5
 _RARITY = 0.6
 _PART_OF_RUN = 0.5
 _MAX_WORTH = 2.0
-"""Score for worth beyond which a sentence gains nothing more: four of five such are worth noting."""
+"""Score for worth beyond which a sentence gains nothing more: of those in notes, six of seven are worth noting."""
 _NOT_TAKEN_UP = 0.3
 """Factor of a term in a detail that no other passage takes up."""
 _SHARE_RANGE = (0.5, 2.5)
