@@ -28,6 +28,8 @@ from remanence.types.usage import Purpose
 
 _MAX_ROWS: Final = 500
 _MAX_QUEUED: Final = 10_000
+_MAX_UNANSWERED: Final = 200_000
+"""Calls that wait while the store is slow or hangs, which no error tells."""
 _MAX_WAIT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 1.0
 _NO_ANSWER: Final = "the store did not answer"
@@ -80,8 +82,9 @@ class Ledger:
             return
         usage = self.price(usage)
         telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
-        if self._outage.is_set() and self._queue.qsize() >= _MAX_QUEUED:
-            _lose([usage], f"{_MAX_QUEUED:,} others wait, as {self._reason}")
+        limit = _MAX_QUEUED if self._outage.is_set() else _MAX_UNANSWERED
+        if self._queue.qsize() >= limit:
+            _lose([usage], f"{limit:,} others wait, as {self._reason}")
         else:
             self._queue.put_nowait(usage)
 
@@ -95,7 +98,9 @@ class Ledger:
         if not self._closing.is_set():
             await self._join(self._outage.wait())
             if self._outage.is_set():
-                raise StoreUnavailable(f"the ledger of model calls waits: {self._reason}")
+                raise StoreUnavailable(
+                    f"the ledger of model calls waits: {self._reason}", remedy="try again later"
+                )
             if self._background is not None:
                 self._background.require_running()
 
@@ -119,8 +124,9 @@ class Ledger:
         until: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Like `Store.usage`, including queued calls if the store writes them in time."""
+        seconds = 2 * self._retry_seconds if self._outage.is_set() else _MAX_WAIT_SECONDS
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_MAX_WAIT_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._join()
         return await self._store.usage(
             tenant=tenant, conversation=conversation, user=user, since=since, until=until
