@@ -61,6 +61,7 @@ async def test_calls_are_refused_when_another_library_removes_the_log(tmp_path: 
         (problem,) = await memory.check()
 
     assert TOLD in problem.what
+    assert problem.remedy.startswith("close all memories that use it")
     async with Memory.open(f"sqlite:///{path}") as memory:
         texts = [message.text for message in await memory.conversation("a").messages()]
     assert texts == ["before"]

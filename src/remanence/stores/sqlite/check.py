@@ -83,10 +83,10 @@ def probe_writing(connection: Connection) -> None:
 
 def write_problem(error: StoreUnavailable) -> Problem:
     """Return the problem that nothing can be written, from the error of a probe."""
-    reason, _, remedy = str(error).rpartition(": ")
+    reason = str(error).removesuffix(f": {error.remedy}")
     return Problem(
         conversation=None,
         level="warning" if isinstance(error.__cause__, apsw.BusyError) else "error",
         what=f"nothing can be written: {reason}",
-        remedy=remedy,
+        remedy=error.remedy,
     )

@@ -7,14 +7,16 @@ from typing import TypeAlias
 from remanence.errors import StoreUnavailable
 
 _MOVED = (
-    "{path!r} was removed or replaced while it was open, and nothing was written: close all memories "
-    "that use it, restore the file, and open it again"
+    "{path!r} was removed or replaced while it was open, and nothing was written",
+    "close all memories that use it, restore the file, and open it again",
 )
 _LOG_MOVED = (
-    "the write-ahead log of {path!r} was removed or replaced while it was open, and nothing was written: "
-    "close all memories that use it, which saves what was written before, and open it again. Another "
-    "SQLite library in this process, such as that of the module sqlite3, removes the log when it closes "
-    "the file: read a backup instead"
+    "the write-ahead log of {path!r} was removed or replaced while it was open, and nothing was written",
+    (
+        "close all memories that use it, which saves what was written before, and open it again. Another "
+        "SQLite library in this process, such as that of the module sqlite3, removes the log when it "
+        "closes the file: read a backup instead"
+    ),
 )
 _Identity: TypeAlias = tuple[int, int]
 
@@ -38,13 +40,13 @@ class FileIdentity:
         found = _identity(self._path)
         self._first = self._first or found
         if found != self._first:
-            raise self._error(_MOVED)
+            raise self._error(*_MOVED)
         if self._first_log and _identity(self._log) != self._first_log:
-            raise self._error(_LOG_MOVED)
+            raise self._error(*_LOG_MOVED)
 
-    def _error(self, text: str) -> StoreUnavailable:
-        public = text.replace("{path!r}", "the database")
-        return StoreUnavailable(text.format(path=str(self._path)), public=public)
+    def _error(self, what: str, remedy: str) -> StoreUnavailable:
+        public = f"{what.replace('{path!r}', 'the database')}: {remedy}"
+        return StoreUnavailable(what.format(path=str(self._path)), remedy=remedy, public=public)
 
 
 def _identity(file: Path) -> _Identity | None:
