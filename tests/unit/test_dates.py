@@ -359,6 +359,7 @@ def test_the_day_is_that_of_the_time_zone_of_the_message() -> None:
         ("My flight is tonight at 22:15.", "My flight is tonight (2023-05-08) at 22:15."),
         ("Heute auf Deutsch: Tomek ist krank.", "Heute (2023-05-08) auf Deutsch: Tomek ist krank."),
         ("I leave tomorrow.", "I leave 2023-05-09."),
+        ("Today's my first day.", "2023-05-08's my first day."),
     ],
 )
 def test_the_day_of_a_message_stays_in_its_words_with_the_date_behind_them(

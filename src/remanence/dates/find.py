@@ -11,7 +11,7 @@ from remanence.dates.ambiguity import overlaps, without_doubtful
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.periods import DateMention
-from remanence.dates.render import may_replace, render_date, words_with_date
+from remanence.dates.render import POSSESSIVE, may_replace, render_date, words_with_date
 from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
@@ -66,7 +66,7 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
 def resolve_dates(text: str, at: datetime) -> str:
     """Replace each relative date with an absolute one, or let one follow: "next month (May 2026)".
 
-    It follows "today" and "tonight", which are often more than a date: "we had a baby today".
+    It follows words for the day of *at*, which are often more than a date: "we had a baby today".
     """
     parts, done = [], 0
     for mention in find_dates(text, at):
@@ -75,7 +75,8 @@ def resolve_dates(text: str, at: datetime) -> str:
         if not mention.relative or text.startswith(f" ({date})", mention.end):
             continue
         following = text[mention.end : mention.end + len(date) + 3]
-        replaces = may_replace(mention, following) and not is_today
+        stays = is_today and not following.startswith(POSSESSIVE)
+        replaces = may_replace(mention, following) and not stays
         shown = date if replaces else words_with_date(mention, date, following)
         parts += [text[done : mention.start], shown]
         done = mention.end

@@ -6,7 +6,7 @@ from remanence.dates.language import Language, language_of
 from remanence.dates.periods import WINTER, DateMention, Grain
 
 _WITHOUT_PREPOSITIONS = ("chinese", "japanese", "korean")
-_POSSESSIVE = ("'s", "’s")
+POSSESSIVE = ("'s", "’s")
 
 
 def render_date(mention: DateMention) -> str:
@@ -29,7 +29,7 @@ def may_replace(mention: DateMention, following: str) -> bool:
     replaced, nor a part of a day before a possessive ("tonight's show"), nor the words behind a
     particle that would govern the date: "call around tomorrow".
     """
-    if mention.word and following.startswith(_POSSESSIVE):
+    if mention.word and following.startswith(POSSESSIVE):
         return False
     stands_alone = mention.language in _WITHOUT_PREPOSITIONS
     fits = mention.grain in ("day", "moment") or stands_alone
@@ -41,7 +41,7 @@ def words_with_date(mention: DateMention, date: str, following: str) -> str:
 
     The words stay alone before a possessive ("next year's budget"), and where the date follows.
     """
-    if following.startswith((f" ({date})", *_POSSESSIVE)):
+    if following.startswith((f" ({date})", *POSSESSIVE)):
         return mention.text
     return f"{mention.text} ({date})"
 
