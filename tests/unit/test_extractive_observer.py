@@ -885,14 +885,19 @@ def test_a_number_that_no_list_counts_up_to_is_not_the_mark_of_an_item() -> None
     ]
 
 
-@pytest.mark.parametrize("ratio", [0.4, 0.5, 0.6, 9])
-def test_what_a_user_asks_to_forget_is_in_no_note_without_the_request(ratio: float) -> None:
+def test_what_a_user_asks_to_forget_is_in_no_note_without_the_request() -> None:
     said = Message.user("My blood pressure was 150 over 95, so I take ramipril 5 mg now.")
     request = Message.user("Please forget what I told you about my blood pressure, that's private.")
     messages = (said, Message.assistant("Take care."), request, Message.assistant("Of course."))
-    text = "\n".join(note.text for note in _notes(_request(*messages, ratio=ratio)))
+    short, whole = (
+        "\n".join(note.text for note in _notes(_request(*messages, ratio=ratio)))
+        for ratio in (0.6, 9)
+    )
 
-    assert "forget" in text or "ramipril" not in text
+    assert "forget" in short
+    assert "ramipril" not in short
+    assert "forget" in whole
+    assert "ramipril" in whole
 
 
 def test_a_list_that_goes_on_from_another_has_items_from_its_first_number_on() -> None:
