@@ -180,6 +180,17 @@ async def test_calls_wait_for_an_unavailable_store_and_are_written_once(
     assert caplog.messages == [f"{WAITING}StoreUnavailable: the server restarts"]
 
 
+async def test_of_calls_for_a_store_that_does_not_answer_200_000_wait(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger, call = Ledger(store), usage()
+    for _ in range(200_001):
+        ledger.record(call)
+
+    (lost,) = caplog.messages
+    assert "200,000 others wait, as the store did not answer" in lost
+
+
 async def test_of_calls_that_wait_too_many_in_an_outage_are_named_as_lost(
     store: CountingStore, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,10 +39,9 @@ class Ledger:
     """Queues calls, and writes them in the background, in order.
 
     While the store is unavailable, which is logged once, up to 10,000 calls wait, and are tried
-    every *retry_seconds*.
-    Those beyond, and calls that the store refuses, are logged, counted as lost, and missing from
-    totals; those queued with them are written. *prices* are dollars per million tokens of input and
-    output, by model.
+    every *retry_seconds*; 200,000 wait for a store that is slow. Those beyond, and calls that the
+    store refuses, are logged, counted as lost, and missing from totals; those queued with them are
+    written. *prices* are dollars per million tokens of input and output, by model.
     """
 
     def __init__(
