@@ -33,6 +33,7 @@ APIS: dict[str, tuple[Dialect, str]] = {
 }
 BROKEN = 5
 CHAT = "openai/v1/chat/completions"
+MESSAGES = "anthropic/v1/messages"
 OTHER_FORM = (
     "an answer in conversation 'trip' was not stored: InvalidMessage: the provider's answer is not in "
     "the form of its API"
@@ -626,6 +627,49 @@ async def test_an_answer_is_stored_whose_last_event_has_no_blank_line_after_it(
     assert response.text.endswith("}")
     (tape,) = await conversations(memory, "trip")
     assert [message.text for message in await tape.messages()] == ["Gate?", "B42."]
+
+
+def call_piece(name: str, arguments: str) -> dict[str, Any]:
+    return {"index": 0, "id": "c1", "function": {"name": name, "arguments": arguments}}
+
+
+def delta_of(index: int, **delta: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+LOOK = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+OF_HALVES: dict[str, tuple[Any, ...]] = {
+    CHAT: (
+        {"choices": [{"index": 0, "delta": {"content": "Sure \ud83d"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "\ude00."}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [call_piece("look", '{"at":"\ud83c')]}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [call_piece("", '\udf0d"}')]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ),
+    MESSAGES: (
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        delta_of(0, type="text_delta", text="Sure \ud83d"),
+        delta_of(0, type="text_delta", text="\ude00."),
+        {"type": "content_block_start", "index": 1, "content_block": LOOK},
+        delta_of(1, type="input_json_delta", partial_json='{"at":"\ud83c'),
+        delta_of(1, type="input_json_delta", partial_json='\udf0d"}'),
+        {"type": "message_stop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("path", OF_HALVES)
+async def test_a_character_that_is_cut_between_two_pieces_of_an_answer_is_stored_whole(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """A server in JavaScript cuts a text between two units of UTF-16, which its clients join."""
+    upstream.script(Raw(tuple(map(json.dumps, OF_HALVES[path]))))
+    named = {"x-remanence-conversation": "trip"}
+    await proxy.http.post(path, json=body_of(path, "Ready?"), headers=named)
+
+    (tape,) = await conversations(memory, "trip")
+    answer = (await tape.messages())[-1]
+    assert (answer.text, answer.tool_calls[0].arguments) == ("Sure 😀.", '{"at":"🌍"}')
 
 
 async def test_an_answer_is_stored_whatever_follows_its_end(

@@ -130,9 +130,15 @@ def is_empty(message: Message) -> bool:
 
 
 def storable(text: str) -> str:
-    """Return *text* without NUL characters, and with "?" for lone surrogates, so that it can be stored."""
+    """Return *text* without NUL characters, and with "?" for lone surrogates, so that it can be stored.
+
+    Two surrogates that make a character become it: a provider may cut a text between them.
+    """
     text = text.replace("\0", "")
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    if text.isascii():
+        return text
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return joined.encode(errors="replace").decode()
 
 
 def _check_types(value: Message | Part | Extra) -> None:
