@@ -1,5 +1,6 @@
 import asyncio
 import socket
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from remanence import Memory, Message
 from remanence.chat import BROKEN_OFF, open_chat_model
 from remanence.chat.questions import ASK_AGAIN
 from remanence.errors import ModelError
+from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions
 from remanence.server.app import create_app
 from remanence.types import ImagePart, TextPart
@@ -318,6 +320,23 @@ async def test_a_model_that_fails_is_a_problem_and_the_turn_can_go_on(
     assert (response.json()["reason"], response.json()["status"]) == (reason, status)
     assert again.status_code == 200
     assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_an_error_is_sent_whatever_characters_it_quotes(memory: Memory) -> None:
+    async def fail(request: ModelRequest) -> AsyncGenerator[str, None]:
+        if "Seat?" in request.prompt:
+            yield "12"
+        raise ValueError("it wrote \ud83d")
+
+    model = open_chat_model(fail, clock=memory.clock, options=ModelOptions(attempts=1))
+    async with served(create_app(memory, model=model)) as client:
+        response = await client.post(CHAT, text="Gate?", stream=True)
+        events = await client.events(CHAT, text="Seat?")
+
+    assert response.status_code == 502
+    assert response.json()["detail"].endswith("raised ValueError: it wrote ?")
+    assert [name for name, _ in events] == ["text", "error"]
+    assert str(events[1][1]["detail"]).endswith("raised ValueError: it wrote ?")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -61,6 +61,22 @@ async def test_a_function_that_yields_answers_a_stream_as_it_yields() -> None:
     assert events[2].reply.text == reply.text == "Gate B42."
 
 
+async def test_a_character_that_a_model_cuts_between_two_pieces_is_streamed_whole() -> None:
+    """A server in JavaScript cuts a text between two units of UTF-16."""
+
+    async def pieces(request: ModelRequest) -> AsyncGenerator[str, None]:
+        for piece in ("Sure ", "\ud83d", "\ude00 and", " \ud83c", "\udf0d \udc00"):
+            yield piece
+
+    async with conversing() as conversation:
+        chat = Chat(conversation, model=pieces)
+        *texts, done = [event async for event in chat.stream("Ready?")]
+
+    assert texts == [TextDelta(text=text) for text in ("Sure ", "😀 and", " ", "🌍 ?")]
+    assert isinstance(done, Done)
+    assert done.reply.text == "Sure 😀 and 🌍 ?"
+
+
 async def test_a_model_of_the_observers_kind_may_answer_too() -> None:
     model = ScriptedModel(["B42."])
     async with conversing() as conversation:

@@ -41,7 +41,7 @@ from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
 from remanence.types.usage import ANSWERED
 from remanence.wire.boundaries import is_settled
-from remanence.wire.message_rules import storable
+from remanence.wire.message_rules import split_piece, storable
 
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 4.0
@@ -289,7 +289,10 @@ class Chat:
     async def _ask(
         self, rounds_left: int, *, streaming: bool
     ) -> AsyncGenerator[str | ChatAnswer, None]:
-        """Call the model once: yield its pieces if streaming, then the metered answer."""
+        """Call the model once: yield its pieces if streaming, then the metered answer.
+
+        A character that is cut between two pieces comes whole with the second one.
+        """
         context = await self.conversation.context(
             system=self._system,
             identity=self._identity,
@@ -304,6 +307,7 @@ class Chat:
             conversation=self.conversation.ref,
             user=self.conversation.user,
         )
+        half = ""
         try:
             async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
@@ -313,7 +317,9 @@ class Chat:
                         self._check_concluded(answer, rounds_left)
                         yield answer
                     elif isinstance(piece, str):
-                        yield piece
+                        whole, half = split_piece(half + piece)
+                        if whole:
+                            yield whole
         except ModelError as error:
             telemetry.chat_failed(self.conversation.id, self._model.name, error.reason)
             raise

@@ -16,6 +16,7 @@ from starlette.routing import Match
 from remanence.errors import ModelError, RemanenceError, StoreError, StoreUnavailable
 from remanence.http.problems import KINDS, MODEL_FAILED, URN
 from remanence.wire.json_value import JsonObject
+from remanence.wire.message_rules import storable
 
 _log = logging.getLogger(__name__)
 
@@ -182,6 +183,7 @@ def problem(
 
 
 def _document(status: int, code: str, detail: str, **more: object) -> JsonObject:
+    detail = storable(detail)  # a model's error may quote what no response can encode
     return {
         "type": f"{URN}{code}",
         "title": HTTPStatus(status).phrase,

@@ -141,6 +141,12 @@ def storable(text: str) -> str:
     return joined.encode(errors="replace").decode()
 
 
+def split_piece(text: str) -> tuple[str, str]:
+    """Return what is whole of a text that goes on, as `storable` has it, and the half of a character."""
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    return storable(text.removesuffix(half)), half
+
+
 def _check_types(value: Message | Part | Extra) -> None:
     """Check the types of all fields, including those of nested parts and extra fields."""
     owner: Any = type(value)  # hashable, unlike what mypy makes of it
