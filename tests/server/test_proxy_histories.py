@@ -1019,6 +1019,25 @@ async def test_a_streamed_refusal_is_stored(
     assert await tapes(memory) == {"trip": ["user: When?", "assistant: I cannot say."]}
 
 
+async def test_a_streamed_answer_of_anthropic_has_the_same_tape_as_a_whole_one(
+    memory: Memory, proxy: Client, upstream: ModelServer
+) -> None:
+    """Its thinking, too, which a request to Anthropic may have only with its signature."""
+    called, kept = Call("c1", "find", {"pier": 3}), []
+    for stream in (False, True):
+        upstream.script(Reply("I look.", calls=(called,), thinking="Where is pier 3?"))
+        named = {**NAMED, "x-remanence-conversation": f"stream {stream}"}
+        body = {"model": "m", "max_tokens": 900, "messages": [user("Find it.")], "stream": stream}
+        await proxy.http.post(MESSAGES, json=body, headers=named)
+    for state in await memory.conversations():
+        conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        kept.append([message.content for message in await conversation.messages()])
+
+    whole, streamed = kept
+    assert streamed == whole
+    assert "Where is pier 3?" in str(whole[1][0])
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 async def test_a_result_with_bytes_that_no_tape_takes_leaves_the_memory_on(
     proxy: Client, upstream: ModelServer, memory: Memory, path: str

@@ -4,6 +4,7 @@ Events: https://docs.claude.com/en/docs/build-with-claude/streaming
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -14,18 +15,23 @@ from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import CACHE_CONTROL, LEAD_IN
 from remanence.wire.validate import MAX_CACHE_BREAKPOINTS
 
-_TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
+_TEXTS: Final = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
 
 _HOUR: Final = {**CACHE_CONTROL, "ttl": "1h"}
 """The breakpoint before others of an hour, as the provider lets none outlast an earlier one."""
 
 
 class AnthropicAnswer:
-    """A message of the model; the text of reasoning is left out, as it is never compared."""
+    """A message of the model; of a streamed one citations are left out, which are never compared."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, JsonObject] = {}
-        self._pieces: dict[int, list[str]] = {}
+        self._pieces: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
         self.objects: list[JsonObject] = []
 
     def take(self, response: JsonObject) -> None:
@@ -36,20 +42,21 @@ class AnthropicAnswer:
         match event:
             case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
                 self._blocks[index] = block
-                self._pieces[index] = [block.get("text") or ""]
             case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
-                text = delta.get(_TEXTS.get(delta.get("type", ""), ""))
-                if isinstance(text, str) and index in self._pieces:
-                    self._pieces[index].append(text)
+                field = _TEXTS.get(delta.get("type", ""), "")
+                if isinstance(text := delta.get(field), str):
+                    self._pieces[index, field].append(text)
             case {"type": "message_stop"}:
                 content = [self._block(index) for index in sorted(self._blocks)]
                 self.objects = [{"role": "assistant", "content": content}]
 
     def _block(self, index: int) -> JsonObject:
-        block, text = self._blocks[index], "".join(self._pieces[index])
-        if block.get("type") == "text":
-            return {**block, "text": text}
-        return {**block, "input": json.loads(text or "{}")} if "input" in block else block
+        block = self._blocks[index]
+        for field in _TEXTS.values():
+            if pieces := self._pieces[index, field]:
+                block[field] = "".join([block.get(field) or "", *pieces])
+        text = block.pop("partial_json", "")
+        return {**block, "input": json.loads(text)} if text else block
 
 
 class AnthropicMessages(ProxiedAPI):
