@@ -287,3 +287,24 @@ async def test_no_cache_keeps_what_one_tenant_got_for_another(
             assert response.headers["cache-control"] == "no-store"
             assert response.headers["x-content-type-options"] == "nosniff"
         assert (await client.get("/")).headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("path", ["openai/v1/chat/completions", "anthropic/v1/messages"])
+async def test_a_refusal_of_a_proxy_has_its_text_where_clients_of_the_provider_read_it(
+    memory: Memory, upstream: ModelServer, path: str
+) -> None:
+    reading = await memory.keys.create("reader", tenant="acme", scopes=("read",))
+    writing = await memory.keys.create("writer", tenant="acme", scopes=("write",))
+    app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=1, max_body_bytes=100)
+    async with served(app) as client:
+        refused = [
+            await client.http.post(path, content=b" " * 200, headers=headers)
+            for headers in ({}, header(reading), header(writing), header(writing))
+        ]
+        elsewhere = await client.http.get("/v1/facts")
+
+    assert [response.status_code for response in refused] == [401, 403, 413, 429]
+    for problem in (response.json() for response in refused):
+        code = problem["type"].rpartition(":")[2]
+        assert problem["error"] == {"message": problem["detail"], "type": code, "code": code}
+    assert "error" not in elsewhere.json()

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 from remanence.api_keys import KEY_PREFIX, APIKeys
 from remanence.errors import RemanenceError
 from remanence.recent import Recent
-from remanence.server.paths import path_of
+from remanence.server.paths import PROXIES, path_of
 from remanence.server.problems import problem, response_to
 from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
@@ -26,7 +26,6 @@ ADDRESS_FACTOR: Final = 10
 _MAX_ACCEPTED: Final = 10_000
 
 _OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
-_PROXIES: Final = ("/openai/", "/anthropic/")
 _BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
 
 
@@ -167,7 +166,7 @@ def scope_of(method: str, path: str) -> Scope:
         return "metrics"
     if method == "DELETE" or path.endswith("/forget") or path.startswith("/v1/users/"):
         return "erase"
-    if path.startswith(_PROXIES):
+    if path.startswith(PROXIES):
         return "write"
     is_read = method in ("GET", "HEAD") or path.endswith(("/context", "/recall"))
     return "read" if is_read else "write"

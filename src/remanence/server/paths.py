@@ -11,6 +11,9 @@ from remanence.http.documents import Name
 _ENCODED: Final = {"%": "%25", "/": "%2F"}
 """Characters of names that stay percent-encoded until routing is done."""
 
+PROXIES: Final = ("/openai/", "/anthropic/")
+"""The beginnings of the proxies' paths."""
+
 PathName = Annotated[Name, BeforeValidator(unquote)]
 """A name in a path."""
 

@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457)."""
 
+import json
 import logging
 import math
 from collections.abc import Collection, Sequence
@@ -12,9 +13,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from remanence.errors import ModelError, RemanenceError, StoreError, StoreUnavailable
 from remanence.http.problems import KINDS, MODEL_FAILED, URN
+from remanence.server.paths import PROXIES, path_of
 from remanence.wire.json_value import JsonObject
 from remanence.wire.message_rules import storable
 
@@ -37,6 +40,12 @@ _SCHEMA: Final[JsonObject] = {
         "message": {"type": "string"},
         "reason": {"type": "string", "description": "Why a model failed."},
         "retry_after_seconds": {"type": "number", "description": "As `Retry-After`."},
+        "error": {
+            "type": "object",
+            "description": "At the proxies: detail and code, where clients of providers read them.",
+            "required": ["message", "type", "code"],
+            "properties": {name: {"type": "string"} for name in ("message", "type", "code")},
+        },
         "errors": {
             "type": "array",
             "description": "Each fault of an invalid request.",
@@ -171,7 +180,7 @@ def response_to(error: Exception) -> JSONResponse:
     content = document(error)
     seconds = content.get("retry_after_seconds")
     headers = None if seconds is None else {"retry-after": str(math.ceil(seconds))}
-    return JSONResponse(content, content["status"], headers=headers, media_type=MEDIA_TYPE)
+    return _Problem(content, content["status"], headers=headers)
 
 
 def problem(
@@ -179,7 +188,22 @@ def problem(
 ) -> JSONResponse:
     """Return a problem as a response."""
     content = _document(status, code, detail, **more)
-    return JSONResponse(content, status, headers=headers, media_type=MEDIA_TYPE)
+    return _Problem(content, status, headers=headers)
+
+
+class _Problem(JSONResponse):
+    """A problem; at the proxies it has the member `error`, too, as errors of the providers do."""
+
+    media_type = MEDIA_TYPE
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if path_of(scope).startswith(PROXIES):
+            content = json.loads(bytes(self.body))
+            code = content["type"].removeprefix(URN)
+            error = {"message": content["detail"], "type": code, "code": code}
+            self.body = self.render({**content, "error": error})
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def _document(status: int, code: str, detail: str, **more: object) -> JsonObject:
@@ -189,7 +213,7 @@ def _document(status: int, code: str, detail: str, **more: object) -> JsonObject
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "message": detail,  # the only text that OpenAI clients show
+        "message": detail,  # the only text that some clients of Anthropic show
         **{key: value for key, value in more.items() if value is not None},
     }
 
