@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import gzip
+import hashlib
 import json
 import re
 import socket
@@ -307,6 +308,47 @@ async def test_items_that_a_client_refers_to_are_those_of_the_tape(
     assert len(sent) < 30 < len(items)
     texts = [[LONG.format(n) * 2, "I look.", "", f"Pier {n} is open."] for n in range(turns)]
     assert await only_tape(memory) == [text for turn in texts for text in turn]
+
+
+SENT = ({"authorization": "Bearer key-of-a"}, {"x-api-key": "key-of-a"})
+
+
+async def ask_twice(proxy: Client, upstream: ModelServer, *headers: dict[str, str]) -> None:
+    """Hold two turns of a conversation, each with its headers."""
+    history = [user("Which gate?")]
+    for sent, answer in zip(headers, ("Gate B42.", "Seat 14C."), strict=True):
+        upstream.script(Reply(answer))
+        body = {"model": "m", "max_tokens": 900, "messages": history}
+        await proxy.http.post("anthropic/v1/messages", json=body, headers=NAMED | sent)
+        history += [{"role": "assistant", "content": answer}, user("And the seat?")]
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+async def test_a_provider_key_has_one_memory_however_it_is_sent(
+    proxy: Client, upstream: ModelServer, memory: Memory, scheme: str
+) -> None:
+    _, as_key = SENT
+    await ask_twice(proxy, upstream, as_key, {"authorization": f"{scheme} key-of-a"})
+
+    (state,) = await memory.conversations()
+    digest = hashlib.sha256(b"key-of-a").hexdigest()
+    assert (state.ref.tenant, state.last_seq) == (f"credential-{digest[:32]}", 4)
+
+
+@pytest.mark.parametrize("sent", [SENT, SENT[::-1]], ids=["bearer first", "key first"])
+@pytest.mark.parametrize("has_both", [False, True])
+async def test_a_provider_key_keeps_the_memory_that_an_earlier_version_has_stored(
+    proxy: Client, upstream: ModelServer, memory: Memory, sent: Any, has_both: bool
+) -> None:
+    """It hashed the header, so that a key had a second tenant as a bearer token."""
+    names = ("key-of-a", "Bearer key-of-a") if has_both else ("Bearer key-of-a",)
+    tenants = [f"credential-{hashlib.sha256(one.encode()).hexdigest()[:32]}" for one in names]
+    for tenant in tenants:
+        await memory.conversation("old", tenant=tenant).append(Message.user("Hello."))
+    await ask_twice(proxy, upstream, *sent)
+
+    (state,) = [one for one in await memory.conversations() if one.ref.id == "trip"]
+    assert (state.ref.tenant, state.last_seq) == (tenants[0], 4)
 
 
 async def test_items_are_found_beside_another_users_conversation_with_the_name_of_a_branch(

@@ -26,7 +26,7 @@ ADDRESS_FACTOR: Final = 10
 _MAX_ACCEPTED: Final = 10_000
 
 _OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
-_BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
+_BEARER: Final = re.compile(r"^bearer +", re.IGNORECASE)
 
 
 class Caller(NamedTuple):
@@ -75,9 +75,14 @@ def add_security(documentation: JsonObject) -> None:
             operation["security"] = []
 
 
+def without_scheme(value: str) -> str:
+    """Return the key in the value of a header, with or without the word `Bearer`."""
+    return _BEARER.sub("", value)
+
+
 def token_in(value: str) -> str | None:
-    """Return our token from the value of a header, with or without the word `Bearer`."""
-    token = value[found.end() :] if (found := _BEARER.match(value)) else value
+    """Return the key in the value of a header if it is one of ours."""
+    token = without_scheme(value)
     return token if token.startswith(KEY_PREFIX) else None
 
 

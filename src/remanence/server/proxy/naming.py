@@ -8,6 +8,7 @@ from typing import Final
 
 from remanence.errors import InvalidMessage
 from remanence.http.documents import require_path_name
+from remanence.server.access import without_scheme
 from remanence.wire.json_value import JsonObject, read_object
 
 CONVERSATION: Final = "x-remanence-conversation"
@@ -89,7 +90,7 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
             require_path_name(named)
     except ValueError as error:
         raise InvalidMessage(str(error)) from None
-    return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
+    return Name(tenant=tenant or tenants_of(headers)[0], conversation=conversation, user=user)
 
 
 def is_compaction(headers: Mapping[str, str], newest: str) -> bool:
@@ -133,6 +134,15 @@ def _session_of_user_id(value: object) -> str | None:
     return value.rpartition("_session_")[2] if "_session_" in value else None
 
 
-def _tenant(headers: Mapping[str, str]) -> str:
-    credential = next((headers[name] for name in CREDENTIALS if headers.get(name)), "")
+def tenants_of(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the tenant of a client's provider key, and that of the key with `Bearer` before it.
+
+    Earlier versions used the second one for a key that came as a bearer token.
+    """
+    value = next((headers[name] for name in CREDENTIALS if headers.get(name)), "")
+    key = without_scheme(value)
+    return _tenant(key), _tenant(f"Bearer {key}" if key == value else value)
+
+
+def _tenant(credential: str) -> str:
     return f"credential-{hashlib.sha256(credential.encode()).hexdigest()[:32]}"

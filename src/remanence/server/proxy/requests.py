@@ -21,7 +21,14 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, is_prompt, is_reference
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
 from remanence.server.proxy.items import Items
-from remanence.server.proxy.naming import MEMORY, Name, conversation_of, is_compaction, name_of
+from remanence.server.proxy.naming import (
+    MEMORY,
+    Name,
+    conversation_of,
+    is_compaction,
+    name_of,
+    tenants_of,
+)
 from remanence.types import Message, TapeVersion, Usage
 from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
@@ -98,6 +105,7 @@ class Requests:
         self._warned_unnamed = False
         self._histories = Histories(memory)
         self._items = Items(memory)
+        self._tenants: Recent[str, str] = Recent(_MAX_NAMES)
         self._volatile: Recent[tuple[str, TapeVersion], tuple[int, str]] = Recent(_MAX_NAMES)
         self._unanswered: Recent[Name, None] = Recent(_MAX_NAMES)
         self._detached: Recent[Name, int] = Recent(_MAX_NAMES)
@@ -185,6 +193,7 @@ class Requests:
             raise UnknownHistory("the request has no messages")
         # Conversations with equal beginnings become branches of one name, like edited histories.
         begin = [units[0].message]
+        tenant = tenant or await self._tenant_of(headers)
         name = name_of(headers, conversation or f"begins-{next(chain(begin))}", tenant)
         if conversation is None and name.user is not None:  # others may begin with the same words
             of_user = hashlib.sha256(name.user.encode()).hexdigest()[:_USER_DIGITS]
@@ -224,6 +233,16 @@ class Requests:
             turn=Turn(api=api, model=model, name=name, messages=messages, stored=stored),
             omitted=() if rewritten is None else context.omitted,
         )
+
+    async def _tenant_of(self, headers: Mapping[str, str]) -> str:
+        """Return the tenant of a provider key; that of an earlier version if only it has tapes."""
+        tenant, earlier = tenants_of(headers)
+        if tenant not in self._tenants:
+            ours, theirs = [
+                await self._memory.conversations(tenant=one, limit=1) for one in (tenant, earlier)
+            ]
+            self._tenants[tenant] = earlier if theirs and not ours else tenant
+        return self._tenants[tenant]
 
     async def _absorb(self, name: Name, messages: Sequence[Message], *, branch: bool) -> Stored:
         """Store a history, and log once if several requests in a row do not continue theirs."""
