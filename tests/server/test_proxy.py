@@ -469,6 +469,37 @@ async def test_a_turn_under_a_wrong_key_is_kept_and_answered_by_the_next_request
     assert [message.text for message in await trip.messages()] == ["Which gate?", "Gate B42."]
 
 
+@pytest.mark.parametrize("name", ["api-key", "x-goog-api-key", "x-other"])
+async def test_a_key_of_this_server_is_not_sent_to_the_provider_in_any_header(
+    upstream: ModelServer, memory: Memory, name: str
+) -> None:
+    token = (await memory.keys.create("app", tenant="acme")).token
+    app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url, openai_key="theirs")
+    body = {"model": "m", "messages": [user("Which gate?")]}
+    headers = NAMED | {"x-remanence-key": token, name: token}
+    async with served(app) as proxy:
+        upstream.script(Reply("B42."))
+        await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)
+
+    (request,) = upstream.received
+    assert token not in str(request.headers)
+    assert request.headers["authorization"] == "Bearer theirs"
+
+
+async def test_a_server_without_proxies_passes_nothing_on(
+    upstream: ModelServer, memory: Memory
+) -> None:
+    app = create_app(memory, openai_url=upstream.url, openai_key="theirs", proxies=False)
+    async with served(app) as service:
+        response = await service.http.post("openai/v1/chat/completions", json={})
+        document = (await service.http.get("openapi.json")).json()
+
+    assert response.status_code == 404
+    assert "this server has no proxies" in response.json()["detail"]
+    assert not [path for path in document["paths"] if path.startswith("/openai/")]
+    assert not upstream.received
+
+
 async def test_another_answer_to_the_same_question_is_a_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
@@ -736,6 +767,24 @@ async def test_a_prompt_without_content_stays_beside_its_message(
     assert empty in sent
     assert sent[-1]["content"][0]["text"] == "And boat 11?"
     assert len(await only_tape(memory)) == 26
+
+
+@pytest.mark.parametrize("name", ["api-key", "x-goog-api-key"])
+@pytest.mark.parametrize(
+    "beside", [{}, {"authorization": "Bearer shared"}], ids=["alone", "beside"]
+)
+async def test_keys_in_the_headers_of_other_providers_reach_memories_of_their_own(
+    proxy: Client, upstream: ModelServer, memory: Memory, name: str, beside: dict[str, str]
+) -> None:
+    """Azure's and Google's clients use them."""
+    body = {"model": "m", "messages": [user("Which gate?")]}
+    for key in ("one", "other", "one"):
+        upstream.script(Reply("B42."))
+        headers = {"x-remanence-conversation": "trip", name: key, **beside}
+        await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)
+
+    states = await memory.conversations()
+    assert len({state.ref.tenant for state in states}) == 2
 
 
 async def test_another_key_reaches_another_memory(

@@ -75,6 +75,9 @@ async def run(
         bool,
         typer.Option(help="Recognise unnamed conversations at the proxies by their messages."),
     ] = False,
+    proxies: Annotated[
+        bool, typer.Option(help="Offer the proxies, which a key of scope write may use.")
+    ] = True,
     log_format: LogFormat = "text",
     audit_log: Annotated[
         Path | None,
@@ -135,6 +138,7 @@ async def run(
                 openai_url=openai_url,
                 anthropic_url=anthropic_url,
                 recognize=recognize,
+                proxies=proxies,
                 allowed_hosts=LOCAL_HOSTS.union(allowed_host or ()),
                 allowed_origins=allowed_origin or (),
                 requests_per_minute=requests_per_minute,

@@ -100,6 +100,7 @@ def create_app(
     openai_key: UpstreamKey = None,
     anthropic_key: UpstreamKey = None,
     recognize: bool = False,
+    proxies: bool = True,
     ending: asyncio.Event | None = None,
     grace_seconds: float = GRACE_SECONDS,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
@@ -128,6 +129,8 @@ def create_app(
             that returns the key of a tenant, such as from a secret store.
         anthropic_key: the same for Anthropic.
         recognize: whether the proxies recognise a conversation without a name by its messages.
+        proxies: whether there are proxies: they pass on any request, with a key of the server for
+            clients that send only a key of this server.
         ending: set when the server begins to shut down; open turns then end with an error event,
             and event streams end.
         grace_seconds: the time that other open requests then have, before they end with status 503
@@ -152,7 +155,7 @@ def create_app(
         telemetry=_TELEMETRY,
         docs_url=None,  # these pages load scripts from other hosts
         redoc_url=None,
-        routes=_routes(),
+        routes=_routes(proxies=proxies),
         redirect_slashes=False,
     )
     app.state.memory, app.state.auth = memory, auth
@@ -164,6 +167,7 @@ def create_app(
     )
     app.state.openai = forwarder(openai_url, OPENAI_DIALECT, openai_key)
     app.state.anthropic = forwarder(anthropic_url, ANTHROPIC_DIALECT, anthropic_key)
+    app.state.has_proxies = proxies
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(
         BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds, is_streamed=proxy.is_streamed
@@ -190,7 +194,7 @@ def create_app(
 
 
 @cache
-def _routes() -> list[BaseRoute]:
+def _routes(*, proxies: bool) -> list[BaseRoute]:
     """Return the routes, which all applications share, as FastAPI takes 0.1 s to build them."""
     router = APIRouter(generate_unique_id_function=lambda route: route.name)
     router.include_router(dashboard.router)
@@ -199,7 +203,8 @@ def _routes() -> list[BaseRoute]:
         router.include_router(
             routes.router, responses=declare(), dependencies=[Depends(require_known_query)]
         )
-    router.include_router(proxy.router, responses=declare())
+    if proxies:
+        router.include_router(proxy.router, responses=declare())
     return router.routes
 
 

@@ -276,7 +276,11 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     proxy = request.url.path.strip("/").partition("/")[0]
     if error.status_code == HTTPStatus.NOT_FOUND:
         if proxy in ("openai", "anthropic"):
-            detail += f"; the base URL ends in /{proxy}/v1"
+            has_proxies = request.app.state.has_proxies
+            what = (
+                f"the base URL ends in /{proxy}/v1" if has_proxies else "this server has no proxies"
+            )
+            detail += f"; {what}"
         elif request.app.openapi_url:
             document_path = f"{request.scope.get('root_path', '')}{request.app.openapi_url}"
             detail += f"; GET {document_path} lists the paths"

@@ -446,7 +446,7 @@ def _headers_to_send(request: Request, credential: tuple[str, str] | None) -> li
     kept = [
         (name, value)
         for name, value in request.headers.items()
-        if name not in left_out and not (name in CREDENTIALS and token_in(value))
+        if name not in left_out and not token_in(value)
     ]
     if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
         kept.append(credential)

@@ -15,7 +15,7 @@ CONVERSATION: Final = "x-remanence-conversation"
 USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
 OMITTED: Final = "x-remanence-omitted"
-CREDENTIALS: Final = ("authorization", "x-api-key")
+CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 _MAX_NAME: Final = 500
 """Characters of a conversation's name, which is in a header of each response."""
@@ -135,12 +135,12 @@ def _session_of_user_id(value: object) -> str | None:
 
 
 def tenants_of(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the tenant of a client's provider key, and that of the key with `Bearer` before it.
+    """Return the tenant of a client's provider keys, and that of the key with `Bearer` before it.
 
     Earlier versions used the second one for a key that came as a bearer token.
     """
-    value = next((headers[name] for name in CREDENTIALS if headers.get(name)), "")
-    key = without_scheme(value)
+    values = [headers[name] for name in CREDENTIALS if headers.get(name)]
+    value, key = "".join(values[:1]), "\n".join(dict.fromkeys(map(without_scheme, values)))
     return _tenant(key), _tenant(f"Bearer {key}" if key == value else value)
 
 
