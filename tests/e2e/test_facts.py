@@ -834,6 +834,49 @@ async def test_a_fact_can_replace_another_by_its_id() -> None:
     assert left == ()
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Lives in Lisbon", "Lives in Madrid"),
+        ("Prefers window seats", "Prefers aisle seats"),
+        ("Shoe size 43", "Shoe size 44"),
+    ],
+)
+async def test_a_correction_takes_the_place_of_a_fact_that_began_later(old: str, new: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        wrong = await memory.facts.save(old, user="ana")
+        right = await memory.facts.save(new, user="ana", replaces=wrong.id, valid_from=NOON)
+        current = await memory.facts.list(user="ana")
+        known = await memory.facts.get(wrong.id, user="ana")
+
+    assert current == (right,)
+    assert (right.valid_from, right.valid_to) == (NOON, None)
+    assert known is not None
+    assert (known.valid_to, known.superseded_by) == (wrong.valid_from, right.id)
+
+
+async def test_a_correction_back_to_a_value_of_the_past_is_current() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.facts.save("Lives in Lisbon", user="ana", valid_from=NOON)
+        porto = await memory.facts.save("Lives in Porto", user="ana")
+        at = NOON + timedelta(days=1)
+        await memory.facts.save("Lives in Lisbon", user="ana", replaces=porto.id, valid_from=at)
+        (current,) = await memory.facts.list(user="ana")
+
+    assert current.summary == "Lives in Lisbon"
+
+
+@pytest.mark.parametrize("text", ["Bob wears shoes of size 44", "Bob wears shoes, of size 44!"])
+async def test_a_correction_that_is_known_already_ends_the_fact_that_it_corrects(text: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        wrong = await memory.facts.save("Shoe size 43", user="ana")
+        await memory.facts.save("Bob wears shoes of size 44", user="ana")
+        right = await memory.facts.save(text, user="ana", replaces=wrong.id)
+        current = await memory.facts.list(user="ana")
+
+    assert current == (right,)
+
+
 async def test_facts_saved_at_once_replace_each_other_as_one_after_the_other() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ from remanence.clock import Clock
 from remanence.facts.current import CurrentFacts
 from remanence.facts.relations import contradicts, is_verbatim, say_same, score_of_fact_end
 from remanence.facts.requests import find_named
-from remanence.facts.tags import is_wish
+from remanence.facts.tags import SAVED, is_wish
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 _FEW_FACTS = 16
@@ -34,8 +34,9 @@ def merge_facts(
     A draft that repeats a fact, even one that ended after the draft was said, becomes a repetition
     of it. One that was said before the fact that replaces it takes its place among those of *past*
     that this one had replaced. A draft replaces the fact that it names, one that it denies, another
-    home of the same person, and the fact that it most surely ends by a learned score. A request to
-    forget ends the facts that it names.
+    home of the same person, and the fact that it most surely ends by a learned score. A saved one
+    replaces the fact that it names whatever the times of both. A request to forget ends the facts
+    that it names.
     """
     now = clock.now()
     requests = sum(1 for draft in drafts if draft.forgets)
@@ -62,7 +63,10 @@ def merge_facts(
             merge.forget(fact)
             continue
         repeated = merge.find_repeated(draft)
-        if repeated is not None and is_wish(fact) and not is_wish(repeated):
+        corrected = draft.replaces if made_by == SAVED else None
+        if corrected and (repeated is None or repeated.id != corrected):
+            merge.correct(fact, draft)
+        elif repeated is not None and is_wish(fact) and not is_wish(repeated):
             # The user's own words take the place of others for the same.
             merge.add(fact, replace(draft, replaces=repeated.id))
         elif repeated is not None:
@@ -178,6 +182,13 @@ class _Merge:
             later = min(between, key=lambda old: old.valid_from)
         self.replaced |= dict.fromkeys((old.id for old in values), fact.id)
         self.added[fact.id] = replace(fact, valid_to=later.valid_from, superseded_by=later.id)
+
+    def correct(self, fact: Fact, draft: FactDraft) -> None:
+        """Add a fact in place of the one that its draft names, and of others that say the same."""
+        for old in self.current.alike(draft):
+            if old.id != draft.replaces and say_same(draft, old):
+                self._end(old, fact)
+        self.add(fact, draft)
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact, which may replace known ones and earlier ones of the same drafts."""
