@@ -21,6 +21,7 @@ from remanence.types import (
     EventType,
     Fact,
     FactChanges,
+    FactCondition,
     FactDraft,
     FactsPin,
     Failure,
@@ -499,8 +500,10 @@ class FactStore(Protocol):
 
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 
-    async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
-        """Return current facts of the owner that match *query*, best first."""
+    async def search_facts(
+        self, owner: Owner, query: str, *, limit: int, only: FactCondition | None = None
+    ) -> tuple[Fact, ...]:
+        """Return current facts of the owner that match *query* and the condition, best first."""
 
     async def repetitions(self, owner: Owner) -> tuple[Repetition, ...]:
         """Return all repetitions of the owner's facts, oldest first."""
@@ -555,9 +558,15 @@ class VectorIndex(Protocol):
         """Return live notes and raw messages, as for `search`, by cosine similarity."""
 
     async def nearest_facts(
-        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+        self,
+        owner: Owner,
+        model: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        only: FactCondition | None = None,
     ) -> tuple[Fact, ...]:
-        """Return current facts of the owner by cosine similarity, nearest first."""
+        """Return current facts of the owner that meet the condition, by cosine similarity, nearest first."""
 
 
 class UsageLog(Protocol):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,6 +15,7 @@ from remanence.errors import StoreUnavailable  # noqa: E402 - as above
 from remanence.recall.qdrant import QdrantFactVectors  # noqa: E402 - as above
 from remanence.types import Owner  # noqa: E402 - as above
 
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 ANA, EVE = Owner("default", "ana"), Owner("default", "eve")
 
 
@@ -50,6 +52,24 @@ async def test_facts_are_found_by_meaning_in_qdrant(client: AsyncQdrantClient) -
     assert kept == 3
     assert found == (saved,)
     assert foreign == ()
+
+
+async def test_a_fact_is_found_behind_nearer_ones_that_a_filter_leaves_out(
+    client: AsyncQdrantClient,
+) -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", embedder=colours, fact_vectors=QdrantFactVectors(client)
+    ) as memory:
+        old = await memory.facts.save("Ana has a green door", user="ana", valid_from=NOON)
+        for number in range(30):
+            await memory.facts.save(f"Boat {number} was painted red", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Hello."))
+        await chat.flush()
+        until = NOON + timedelta(hours=1)
+        found = await memory.recall("infrared", user="ana", until=until)
+
+    assert [hit.source_id for hit in found] == [old.id]
 
 
 @pytest.mark.req("X-14")

@@ -11,11 +11,11 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.errors import ConversationNotFound, InvalidMessage, InvalidPolicy, ModelError
-from remanence.recall.search import Search
+from remanence.recall.search import COMPARED_FACTS, Search
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
 from remanence.tokens import count_tokens
-from remanence.types import HitKind, Owner, RecallFilter
+from remanence.types import Fact, FactChanges, HitKind, Owner, RecallFilter
 
 IN_MEMORY = "sqlite:///:memory:"
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -397,6 +397,39 @@ async def test_hits_are_filtered_by_time_tag_priority_and_role() -> None:
     assert [hit.first_seq for hit in by["role"]] == [2]
     assert {hit.first_seq for hit in by["since"]} == {3}
     assert by["until"] == ()
+
+
+@pytest.mark.parametrize("query", ["Porto", "Where do I live?"])
+@pytest.mark.parametrize(
+    ("only", "source"),
+    [(RecallFilter(until=NOON + timedelta(hours=1)), None), (RecallFilter(), "c0")],
+)
+async def test_a_fact_is_found_behind_hundreds_that_a_filter_leaves_out(
+    query: str, only: RecallFilter, source: str | None
+) -> None:
+    store, owner = await open_store(IN_MEMORY), Owner("default", "ana")
+    texts = ["We moved to Porto in May"]
+    texts += [f"Porto invoice {number}" for number in range(COMPARED_FACTS)]
+    facts = [
+        Fact(
+            id=f"f{day}",
+            tenant="default",
+            user="ana",
+            summary=text,
+            type="knowledge",
+            created_at=NOON,
+            valid_from=NOON + timedelta(days=day),
+            conversation=f"c{day}",
+        )
+        for day, text in enumerate(texts)
+    ]
+    await store.save_facts(FactChanges(facts=tuple(facts)))
+    search = Search(store=store, embedder=None, policy=FULL)
+
+    hits = await search.search(owner, owner, query, limit=5, only=only, source=source)
+    await store.close()
+
+    assert [hit.text for hit in hits] == texts[:1]
 
 
 @pytest.mark.parametrize(

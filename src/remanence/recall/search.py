@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -27,7 +26,7 @@ from remanence.recall.passages import (
     question_of,
     quotes,
 )
-from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
+from remanence.types import ConversationRef, Fact, FactCondition, Hit, Owner, RecallFilter
 
 MIN_POOL = 20
 POOL_FACTOR = 4
@@ -41,7 +40,10 @@ NEAR_POOL = 100
 """Maximum number of messages whose distances are compared for a turn."""
 
 COMPARED_FACTS = 500
-"""Maximum number of a user's facts, the newest ones, whose topics are compared with a query's."""
+"""Maximum number of facts whose topics are compared with a query's: the newest ones that may be found.
+
+As many of the nearest ones in `FactVectors`, which have no filter, are compared with a condition.
+"""
 
 MIN_TOPIC = 0.15
 """Probability that the likeliest topic of a query must have: "What is 2 + 2?" has none."""
@@ -111,12 +113,11 @@ class Search:
             if meaning is not None:
                 rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
         if owner is not None and only.allows_facts:
-            allowed = partial(_allowed_hits, only=only, source=source)
             *ranked, unsure = await self._fact_rankings(
-                owner, query, meaning, pool, by_topic=by_topic
+                owner, query, meaning, pool, by_topic=by_topic, only=_condition(only, source)
             )
-            rankings += map(allowed, ranked)
-            last = allowed(unsure)
+            rankings += ([*map(fact_hit, facts)] for facts in ranked)
+            last = [*map(fact_hit, unsure)]
         here = of.id if isinstance(of, ConversationRef) else None
         found = (hit for hit in (*fuse(rankings), *last) if not _is_shown(hit, here, shown))
         best = tuple(itertools.islice(_without_copies(found), limit))
@@ -180,6 +181,7 @@ class Search:
         limit: int,
         *,
         by_topic: bool,
+        only: FactCondition | None = None,
     ) -> list[Sequence[Fact]]:
         """Return rankings of the owner's facts: by words and topic, by vectors, and a last one behind these.
 
@@ -188,31 +190,39 @@ class Search:
         """
         question = question_of(query)
         words = distinctive_words(question)
-        by_words = await self.store.search_facts(owner, words or query, limit=limit)
+        by_words = await self.store.search_facts(owner, words or query, limit=limit, only=only)
         hits, known = [fact_hit(fact) for fact in by_words], {fact.id: fact for fact in by_words}
         quoted = await _scan(lambda: quotes(hits, words), hits, query)
-        scored = await self._facts_on_topic(owner, question) if by_topic else []
+        scored = await self._facts_on_topic(owner, question, only) if by_topic else []
         covering = [known[quote.hit.source_id] for quote in quoted]
         sure = [fact for fact, p in scored if p >= SURELY_ON_TOPIC]
         first = tuple({fact.id: fact for fact in (*covering, *sure, *by_words)}.values())
-        rankings = [first[:limit], *await self._near_facts(owner, meaning, limit)]
+        rankings = [first[:limit], *await self._near_facts(owner, meaning, limit, only)]
         ranked = {fact.id for facts in rankings for fact in facts}
         return [*rankings, [fact for fact, _ in scored if fact.id not in ranked]]
 
     async def _near_facts(
-        self, owner: Owner, meaning: _QueryVector | None, limit: int
+        self,
+        owner: Owner,
+        meaning: _QueryVector | None,
+        limit: int,
+        only: FactCondition | None,
     ) -> list[Sequence[Fact]]:
         """Return a ranking of the owner's facts by vectors; none without a vector of the query."""
         if meaning is None:
             return []
         if self.fact_vectors is None:
-            return [await self.store.nearest_facts(owner, *meaning, limit=limit)]
-        nearest = self.fact_vectors.nearest(owner, *meaning, limit=limit)
+            return [await self.store.nearest_facts(owner, *meaning, limit=limit, only=only)]
+        compared = max(limit, COMPARED_FACTS) if only else limit
+        nearest = self.fact_vectors.nearest(owner, *meaning, limit=compared)
         ids = await self._in_time(nearest, type(self.fact_vectors).__name__)
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
-        return [[fact for fact in facts if fact and fact.valid_to is None]]
+        current = (fact for fact in facts if fact and fact.valid_to is None)
+        return [[*filter(only, current)][:limit]]
 
-    async def _facts_on_topic(self, owner: Owner, question: str) -> list[tuple[Fact, float]]:
+    async def _facts_on_topic(
+        self, owner: Owner, question: str, only: FactCondition | None = None
+    ) -> list[tuple[Fact, float]]:
         """Return the owner's facts that may share a question's topic, the likeliest first, with how likely.
 
         An answer may share no word with its question: "Where do I live?", "We moved to Porto in May".
@@ -222,7 +232,8 @@ class Search:
         likely = await asyncio.to_thread(topics, question)  # the first call loads the weights
         if max(likely) < MIN_TOPIC:
             return []
-        facts = await self.store.facts(owner, limit=COMPARED_FACTS)
+        known = await self.store.facts(owner, limit=None if only else COMPARED_FACTS)
+        facts = [*filter(only, known)][:COMPARED_FACTS]
         scored = await asyncio.to_thread(
             lambda: [(fact, common_topic(question, fact.summary)) for fact in facts]
         )
@@ -247,12 +258,11 @@ class Search:
             return None
 
 
-def _allowed_hits(
-    facts: Iterable[Fact], *, only: RecallFilter, source: str | None
-) -> Sequence[Hit]:
-    """Return facts as hits, of one conversation if *source* is set."""
-    hits = (fact_hit(fact) for fact in facts if source in (None, fact.conversation))
-    return [hit for hit in hits if only.allows(hit)]
+def _condition(only: RecallFilter, source: str | None) -> FactCondition | None:
+    """Return the condition on facts of a filter and a conversation *source*; None if all meet it."""
+    if source is None and only.since is None and only.until is None:
+        return None
+    return lambda fact: source in (None, fact.conversation) and only.allows(fact_hit(fact))
 
 
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:

@@ -17,6 +17,7 @@ from remanence.types.event import (
 from remanence.types.fact import (
     Fact as Fact,
     FactChanges as FactChanges,
+    FactCondition as FactCondition,
     FactDraft as FactDraft,
     FactsPin as FactsPin,
     FactType as FactType,

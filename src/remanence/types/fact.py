@@ -1,6 +1,6 @@
 """Facts about a user, which outlive a conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
@@ -62,6 +62,10 @@ class Fact:
     def owner(self) -> Owner:
         """The tenant and user that the fact belongs to."""
         return Owner(self.tenant, self.user)
+
+
+FactCondition: TypeAlias = Callable[[Fact], bool]
+"""Returns whether a fact may be found."""
 
 
 class Repetition(NamedTuple):

@@ -24,6 +24,7 @@ from remanence.types import (
     EventValue,
     Fact,
     FactChanges,
+    FactCondition,
     FactsPin,
     MemoryState,
     Owner,
@@ -110,7 +111,14 @@ def repeat(connection: Connection, known: Fact, fact: Fact) -> None:
     _repeat(connection, _create_key(connection, known.owner), known, fact)
 
 
-def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+def find(
+    connection: Connection,
+    owner: Owner,
+    query: str,
+    *,
+    limit: int,
+    only: FactCondition | None = None,
+) -> tuple[Fact, ...]:
     key = _key(connection, owner)
     if key is None or limit < 1:
         return ()
@@ -118,18 +126,21 @@ def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tup
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
     matches = ranking.rank(connection, "facts_index", [scope(key)], query, texts=texts)
-    return by_rank(connection, owner, matches, limit=limit)
+    return by_rank(connection, owner, matches, limit=limit, only=only)
 
 
 def by_rank(
-    connection: Connection, owner: Owner, matches: Iterable[tuple[int, float]], *, limit: int
+    connection: Connection,
+    owner: Owner,
+    matches: Iterable[tuple[int, float]],
+    *,
+    limit: int,
+    only: FactCondition | None,
 ) -> tuple[Fact, ...]:
-    """Return the owner's facts for the first *limit* matches, whose keys must all exist."""
+    """Return the owner's facts for the first *limit* matches that pass, whose keys must all exist."""
     select = _SELECT + _OF_OWNER + "AND facts.key = ?"
-    return tuple(
-        _fact(connection.execute(select, (*owner, key)).fetchone())
-        for key, _ in itertools.islice(matches, limit)
-    )
+    found = (_fact(connection.execute(select, (*owner, key)).fetchone()) for key, _ in matches)
+    return tuple(itertools.islice(filter(only, found), limit))
 
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:

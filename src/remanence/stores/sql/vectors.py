@@ -17,6 +17,7 @@ from remanence.stores.terms import searchable_text
 from remanence.types import (
     ConversationRef,
     Fact,
+    FactCondition,
     Hit,
     Keep,
     Owner,
@@ -173,10 +174,12 @@ def nearest_facts(
     vector: Sequence[float],
     *,
     limit: int,
+    only: FactCondition | None = None,
     rank: Rank = rank_exactly,
 ) -> tuple[Fact, ...]:
     query = Comparison(vector, "fact", _CURRENT_FACTS, (*owner, model), limit)
-    return facts.by_rank(connection, owner, rank(connection, query), limit=limit)
+    matches = rank(connection, query)
+    return facts.by_rank(connection, owner, matches, limit=limit, only=only)
 
 
 def encode_vector(vector: Sequence[float]) -> bytes:

@@ -187,6 +187,20 @@ class FactContract(Handles):
         assert await store.search_facts(ANA, "red bicycle", limit=0) == ()
         assert await store.search_facts(ANA, '"(', limit=5) == ()
 
+    async def test_a_condition_on_facts_is_kept_also_behind_better_matches(
+        self, store: Store
+    ) -> None:
+        for day in range(30):
+            await store.save_facts(new(fact(f"f{day}", f"ran {day} km", valid_from=at(day))))
+        long = fact("g1", "ran and rested for most of the day", valid_from=at(3))
+        await store.save_facts(new(long))
+
+        found = await store.search_facts(
+            ANA, "ran", limit=2, only=lambda each: each.valid_from == at(3)
+        )
+
+        assert [each.id for each in found] == ["f3", "g1"]
+
     async def test_forgetting_takes_along_what_was_superseded(self, store: Store) -> None:
         await store.save_facts(new(fact("f1", "lives in Rome")))
         await store.save_facts(new(fact("f2", "lives in Oslo"), f1="f2"))

@@ -181,6 +181,17 @@ class VectorContract(Handles):
         assert [found.id for found in near] == ["f4", "f2"]
         assert await store.nearest_facts(ANA, MODEL, BLUE, limit=1) == near[:1]
 
+    async def test_the_nearest_facts_are_of_those_that_meet_a_condition(self, store: Store) -> None:
+        reds = (fact(f"f{number}", f"likes red {number}") for number in range(20))
+        await store.save_facts(new(fact("f20", "likes green"), *reds))
+        await embed_all(store)
+
+        near = await store.nearest_facts(
+            ANA, MODEL, RED, limit=1, only=lambda each: "green" in each.summary
+        )
+
+        assert [found.id for found in near] == ["f20"]
+
     async def test_a_fact_that_holds_again_gets_its_vector_again(self, store: Store) -> None:
         await colours(store, "green")
         await store.save_facts(new(fact("f1", "likes red")))
