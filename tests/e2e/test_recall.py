@@ -97,6 +97,15 @@ async def test_all_conversations_of_a_user_are_searched_and_no_others() -> None:
     assert [hit.conversation for hit in after] == ["b"]
 
 
+async def test_a_search_finds_as_many_hits_as_it_asks_for() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(*(said(f"lemon invoice {number}") for number in range(300)))
+        hits = await memory.recall("lemon", user="ana", limit=300)
+
+    assert len({hit.first_seq for hit in hits if hit.kind == "message"}) == 300
+
+
 async def test_a_message_that_forks_share_is_recalled_once() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL, embedder=Meanings()) as memory:
         chat = memory.conversation("a", user="ana")

@@ -31,7 +31,7 @@ from remanence.types import ConversationRef, Fact, FactCondition, Hit, Owner, Re
 MIN_POOL = 20
 POOL_FACTOR = 4
 QUOTED_POOL = 250
-"""Maximum number of messages whose passages are compared for a turn.
+"""Maximum number of messages whose passages are compared for a turn, and for a search of few hits.
 
 It is large because in whole messages a few common words outweigh a rare name.
 """
@@ -107,7 +107,7 @@ class Search:
         last: Sequence[Hit] = ()
         if only.kind != "fact":
             words = distinctive_words(query) or query
-            worded = await self.store.search(of, words, limit=QUOTED_POOL, only=only)
+            worded = await self.store.search(of, words, limit=max(QUOTED_POOL, pool), only=only)
             question = distinctive_words(question_of(query))
             rankings.append(await _scan(lambda: by_passage(worded, question), worded, query))
             if meaning is not None:
