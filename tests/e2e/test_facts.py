@@ -877,6 +877,21 @@ async def test_a_correction_that_is_known_already_ends_the_fact_that_it_corrects
     assert current == (right,)
 
 
+async def test_a_fact_of_the_future_is_refused_and_ends_none_of_today() -> None:
+    clock = FixedClock()
+    day = timedelta(days=1)
+    async with Memory.open(IN_MEMORY, clock=clock) as memory:
+        home = await memory.facts.save("I live in Lisbon", user="ana")
+        start = clock.now() + day + timedelta(minutes=1)
+        with pytest.raises(InvalidArgument, match=r"valid_from=.* is more than a day ahead"):
+            await memory.facts.save("I live in Oslo", user="ana", valid_from=start)
+        current = await memory.facts.list(user="ana")
+        soon = await memory.facts.save("I keep bees", user="ana", valid_from=clock.now() + day)
+
+    assert current == (home,)
+    assert soon.valid_from == home.valid_from + day
+
+
 async def test_facts_saved_at_once_replace_each_other_as_one_after_the_other() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         async with asyncio.TaskGroup() as group:

@@ -689,6 +689,8 @@ async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:
     )
     wrong = await client.post("/v1/facts?user=ana", summary=" ")
     numbered = await client.post("/v1/facts?user=ana", **nuts, valid_from=0)
+    ahead = "2999-01-01T00:00:00Z"
+    future = await client.post("/v1/facts?user=ana", **nuts, valid_from=ahead)
 
     assert (saved.status_code, saved.json()["tags"]) == (201, ["health"])
     assert again.json()["id"] == saved.json()["id"]
@@ -696,6 +698,8 @@ async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:
     assert [fact["id"] for fact in facts] == [newer.json()["id"]]
     assert (wrong.status_code, wrong.json()["detail"][:17]) == (422, "the fact is empty")
     assert "a time as text, such as 2026" in numbered.json()["detail"]
+    assert future.status_code == 422
+    assert "is more than a day ahead: leave it out" in future.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import MINYEAR, datetime
 from typing import get_args
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,7 @@ from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
 from remanence.notes.redact import MARK, redact
+from remanence.policy.schedule import MAX_AHEAD
 from remanence.protocols import FactVectors, Store
 from remanence.recent import Recent
 from remanence.types import ConversationRef, Fact, FactDraft, FactType, Owner, Receipt
@@ -94,18 +95,15 @@ class Facts:
 
         Raises:
             InvalidMessage: the summary is empty or too long, or the type unknown.
-            InvalidArgument: another value is not of its type, or the user has no fact *replaces*
-                or no such conversation.
+            InvalidArgument: another value is not of its type, *valid_from* is more than a day ahead, or
+                the user has no fact *replaces* or no such conversation.
         """
         owner = self._owner(user, tenant)
         require_text(summary=summary)
         require_text(replaces=replaces, conversation=conversation, optional=True)
         require_moment(valid_from=valid_from)
-        if valid_from is not None and not MINYEAR < valid_from.year < MAXYEAR:
-            raise InvalidArgument(  # a time that another time zone could not show
-                f"valid_from={valid_from.isoformat()!r} is impossible: use a time in the years "
-                f"{MINYEAR + 1} to {MAXYEAR - 1}"
-            )
+        if valid_from is not None:
+            _check_start(valid_from, self._clock.now())
         require_texts(tags=tags)
         if type not in get_args(FactType):
             raise InvalidMessage(
@@ -244,6 +242,19 @@ class Facts:
         """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(user, tenant), fact_id)
+
+
+def _check_start(valid_from: datetime, now: datetime) -> None:
+    if valid_from.year == MINYEAR:  # a time that another time zone could not show
+        raise InvalidArgument(
+            f"valid_from={valid_from.isoformat()!r} is impossible: use a time from the year "
+            f"{MINYEAR + 1} on"
+        )
+    if valid_from - now > MAX_AHEAD:  # it would end the fact that holds until then
+        raise InvalidArgument(
+            f"valid_from={valid_from.isoformat()!r} is more than a day ahead: leave it out, and say "
+            "in the summary from when the fact holds"
+        )
 
 
 def _check_summary(summary: str) -> str:

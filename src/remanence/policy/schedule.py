@@ -41,7 +41,8 @@ MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
 
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
-_MAX_AHEAD = timedelta(days=1)
+MAX_AHEAD = timedelta(days=1)
+"""How far a time may be ahead of the clock, as clocks and time zones differ."""
 
 MESSAGE_HEAD_TOKENS = 20
 """Tokens that number, speaker and time add to a message in a request."""
@@ -288,7 +289,7 @@ def facts_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
     idle = timedelta(seconds=policy.facts_idle_seconds)
-    return now if said_at - now > _MAX_AHEAD else said_at + min(idle, _LAST_MOMENT - said_at)
+    return now if said_at - now > MAX_AHEAD else said_at + min(idle, _LAST_MOMENT - said_at)
 
 
 def _idle_facts(policy: Policy, state: MemoryState) -> bool:
