@@ -325,8 +325,9 @@ class Tape(Protocol):
 
         Their indexed words and vectors are erased, too, as are error texts, repetitions of facts
         from the messages, and all repetitions of facts named by the caller. Any other erased fact is
-        replaced by its earliest repetition, unless that is older than a fact it superseded. Facts
-        superseded by an erased fact become current again; of those with the same words, the newest.
+        replaced by its earliest repetition, unless that is older than a fact it superseded; a fork
+        that has its messages counts as repeating it. Facts superseded by an erased fact become
+        current again; of those with the same words, the newest.
         Work in progress on the conversation, and on the user's others if facts were erased, is
         voided. Returns None and writes nothing if the memory has changed since *state* was read.
 
@@ -338,9 +339,8 @@ class Tape(Protocol):
         """Erase a conversation and everything derived from it, including facts.
 
         Returns the number of erased vectors of messages and notes, or None if it does not exist.
-        Repetitions replace erased facts as in `forget`; a fork that has the messages of a fact counts
-        as repeating it. Model calls stay in the ledger under their user, without the conversation's
-        name.
+        Repetitions replace erased facts as in `forget`. Model calls stay in the ledger under their
+        user, without the conversation's name.
         """
 
     async def forget_user(self, owner: Owner) -> int:

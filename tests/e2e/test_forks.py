@@ -100,6 +100,23 @@ async def test_a_fork_keeps_the_facts_of_its_messages_when_its_source_is_deleted
         assert await memory.facts.list(user="ana", history=True) == ()
 
 
+async def test_facts_of_a_message_outlive_it_while_a_fork_has_it() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(Message.user("I'm allergic to peanuts.", id="m1"))
+        await chat.end()
+        await chat.fork("trip-2", last_seq=1)
+        await memory.conversation("later", user="ana").append(Message.user("What may I eat?"))
+        await memory.facts.save("Brings no peanuts", user="ana", conversation="later")
+        left = []
+        for name in ("trip", "trip-2"):
+            await chat.sibling(name).forget("m1")
+            left.append(await memory.facts.list(user="ana", history=True))
+
+        assert {fact.conversation for fact in left[0]} == {"trip-2", "later"}
+        assert left[1] == ()
+
+
 @pytest.mark.parametrize("facts_place", ["prefix", "volatile"])
 async def test_facts_of_messages_that_a_fork_shares_are_its_own(
     facts_place: Literal["prefix", "volatile"],

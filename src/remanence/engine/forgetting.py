@@ -119,7 +119,10 @@ class Forgetting:
         facts = () if state.owner is None else await self.store.facts(state.owner, history=True)
         named = with_superseded(facts, fact_ids)
         erased = _facts_to_erase(facts, named, state.ref, buried)
-        derived = await traces.in_facts(facts, erased)
+        own = [fact for fact in facts if fact.id in erased and fact.id not in named]
+        unshared = await self.store.unshared_facts(state.ref, own)
+        gone_for_good = named | {fact.id for fact in unshared}
+        derived = await traces.in_facts(facts, gone_for_good) - set(erased)
         again = await self.store.repetitions(state.owner) if state.owner and derived else ()
         only_derived = derived - await traces.said_again(derived, again)
         return Erasure(

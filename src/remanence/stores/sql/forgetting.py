@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from remanence.clock import Clock
 from remanence.stores import transitions
 from remanence.stores.rows import encode_content
-from remanence.stores.sql import facts, segments, states, vectors
+from remanence.stores.sql import facts, forking, segments, states, vectors
 from remanence.stores.sql.connection import Connection
 from remanence.types import Erased, Erasure, MemoryState, Message
 
 
 def forget(
-    connection: Connection, state: MemoryState, erasure: Erasure, *, at: datetime
+    connection: Connection, state: MemoryState, erasure: Erasure, *, at: datetime, clock: Clock
 ) -> Erased | None:
     current = states.current(connection, state)
     if current is None or current.lock_version != state.lock_version:
@@ -21,6 +22,8 @@ def forget(
     current = states.by_key(connection, key)
     assert current is not None
     after = transitions.after_forgetting(current, erasure, live=segments.spans(connection, key))
+    seqs = {message.seq for message in erasure.tombstones}
+    forking.leave_facts(connection, after.ref, clock, seqs=seqs)
     before = vectors.count(connection, key)
     _bury(connection, key, erasure.tombstones)
     segments.erase(connection, key, erasure.segments)

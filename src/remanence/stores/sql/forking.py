@@ -1,6 +1,6 @@
 """Forks: new conversations that start with the first messages of another, and their notes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
@@ -131,8 +131,14 @@ def unshared_facts(
     )
 
 
-def leave_facts(connection: Connection, ref: ConversationRef, clock: Clock) -> None:
-    """Let facts of a conversation outlive it where a fork has their messages, too.
+def leave_facts(
+    connection: Connection,
+    ref: ConversationRef,
+    clock: Clock,
+    *,
+    seqs: Collection[int] | None = None,
+) -> None:
+    """Let facts of a conversation, or those of some messages, outlive it where a fork has these, too.
 
     They become repetitions from the oldest such fork, which replace them when they are erased.
     """
@@ -145,6 +151,10 @@ def leave_facts(connection: Connection, ref: ConversationRef, clock: Clock) -> N
         return
     connection.lock(source.owner)
     for known, said in facts.said_in(connection, source.owner, ref.id):
+        first_seq = said.first_seq or 0
+        places = range(first_seq, (said.last_seq or first_seq) + 1)
+        if seqs is not None and not any(seq in places for seq in seqs):
+            continue
         for key, id_ in related:
             if _shares(connection, source.key, key, said):
                 heir = replace(said, id=clock.new_id("fact"), conversation=id_)

@@ -172,7 +172,9 @@ class SQLStore(ABC):
         return deleted
 
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
-        return await self._erase(partial(forgetting.forget, state=state, erasure=erasure, at=at))
+        return await self._erase(
+            partial(forgetting.forget, state=state, erasure=erasure, at=at, clock=self._clock)
+        )
 
     async def fork(
         self, state: MemoryState, ref: ConversationRef, *, last_seq: int, at: datetime

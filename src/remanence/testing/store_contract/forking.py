@@ -223,6 +223,30 @@ class ForkContract(Handles):
         (left,) = await store.facts(ANA, history=True)
         assert (left.summary, left.conversation) == ("Has bees", OTHER.id)
 
+    async def test_a_fact_of_a_forgotten_message_stays_with_a_fork_that_has_it(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 6)
+        shared = fact("f1", "Lives in Rome", conversation=REF.id, first_seq=1, last_seq=2)
+        other = fact("f2", "Keeps bees", conversation=REF.id, first_seq=3, last_seq=3)
+        named = fact("f3", "Plays chess", conversation=REF.id, first_seq=2, last_seq=2)
+        await store.save_facts(new(shared, other, named))
+        await fork(store, state, 5)
+        gone = {"facts": ("f1", "f3"), "named": ("f3",)}
+
+        await forget(store, state, await erasure_of(store, 2, **gone))
+
+        left = {one.summary: one for one in await store.facts(ANA, history=True)}
+        assert left.keys() == {shared.summary, other.summary}
+        assert left[shared.summary].conversation == OTHER.id
+        assert left[other.summary] == other
+        assert await store.repetitions(ANA) == ()
+        forked = await store.state(OTHER)
+        assert forked is not None
+        again = {"facts": (left[shared.summary].id,)}
+        await forget(store, forked, await erasure_of(store, 2, **again))
+        assert await store.facts(ANA, history=True) == (other,)
+
     async def test_facts_of_messages_that_a_fork_has_forgotten_go_with_its_source(
         self, store: Store
     ) -> None:
