@@ -307,9 +307,11 @@ def _number(given: Mapping[str, Any], name: str) -> int:  # as above
     value = given.get(name)
     if value is None:
         return DEFAULT_HITS
-    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1:
-        raise InvalidArgument(f"{name} {value!r:.80} is not a whole number: give 1 to {MAX_HITS}")
-    return int(max(1, min(value, MAX_HITS)))
+    if isinstance(value, bool) or value not in range(1, MAX_HITS + 1):
+        raise InvalidArgument(
+            f"{name} {value!r:.80} is not a whole number from 1 to {MAX_HITS}: give one"
+        )
+    return int(value)
 
 
 def _chosen(given: Mapping[str, Any], name: str, literal: object) -> Any:  # one of its choices
