@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -924,6 +925,35 @@ def test_search_finds_words_in_all_conversations_of_a_user(cli: Cli, tmp_path: P
     assert {hit["conversation"] for hit in found} == {"trip", "party"}
     assert "party" in shown
     assert (nothing.returncode, nothing.stdout) == (0, "nothing of user 'ana' matches 'aardvark'\n")
+
+
+@pytest.mark.parametrize("command", [("search", "--user", "ana"), ("recall", "trip")])
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--since", "2026-03", "--until", "2026-03-02"), {"I pay the rent on the first."}),
+        (("--until", "2026-03"), set()),
+        (("--kind", "fact", "--since", "2026-04"), {"The rent is 900 euros."}),
+    ],
+)
+def test_a_search_takes_a_period_and_a_kind(
+    cli: Cli, tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], found: set[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url) as memory:
+        rent = [
+            Message.user(
+                "I pay the rent on the first.", created_at=datetime(2026, 3, 1, tzinfo=UTC)
+            ),
+            Message.user("Did the rent rise?", created_at=datetime(2026, 4, 1, tzinfo=UTC)),
+        ]
+        memory.conversation("trip", user="ana").append(*rent)
+        start = datetime(2026, 4, 2, tzinfo=UTC)
+        memory.facts.save("The rent is 900 euros.", user="ana", valid_from=start)
+
+    hits = parsed(cli(*command, "rent", *options, "--db", url, "--json"))["hits"]
+
+    assert {hit["text"] for hit in hits if hit["kind"] != "note"} == found
 
 
 def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:

@@ -7,23 +7,30 @@ import typer
 
 from remanence.cli import output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.period import Since, Until, require_period
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.stores import mask_password
-from remanence.types import Hit
+from remanence.types import Hit, HitKind
+
+Kind = Annotated[HitKind | None, typer.Option(help="Only hits of this kind.")]
 
 
 async def recall(
     *,
     conversation: ConversationId,
     query: Annotated[str, typer.Argument(help="Words to look for.")],
+    since: Since = None,
+    until: Until = None,
+    kind: Kind = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most hits.")] = 5,
     db: Database = None,
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
     """Search the notes and messages of a conversation, and its user's facts."""
+    require_period(since, until)
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
-        hits = await chat.recall(query, limit=limit)
+        hits = await chat.recall(query, limit=limit, since=since, until=until, kind=kind)
     _print_hits(hits, f"nothing in {conversation} matches {query!r}", as_json=as_json)
 
 
@@ -31,14 +38,20 @@ async def search(
     *,
     query: Annotated[str, typer.Argument(help="Words to look for.")],
     user: Annotated[str, typer.Option(help="Whose conversations and facts.")],
+    since: Since = None,
+    until: Until = None,
+    kind: Kind = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most hits.")] = 5,
     db: Database = None,
     tenant: Annotated[str, typer.Option(help="The user's tenant.")] = "default",
     as_json: AsJson = False,
 ) -> None:
     """Search all conversations of a user, and the user's facts."""
+    require_period(since, until)
     async with open_existing(load(url=db).settings) as memory:
-        hits = await memory.recall(query, user=user, tenant=tenant, limit=limit)
+        hits = await memory.recall(
+            query, user=user, tenant=tenant, limit=limit, since=since, until=until, kind=kind
+        )
     nothing = f"nothing of user {user!r} matches {query!r}"
     _print_hits(hits, nothing, as_json=as_json, conversation=lambda hit: hit.conversation)
 

@@ -1,33 +1,17 @@
 """`remanence usage`: model calls with tokens and cost."""
 
-import re
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from remanence.cli import output
 from remanence.cli.options import AsJson, Database
+from remanence.cli.period import Since, Until, require_period
 from remanence.cli.settings import existing, load, open_existing
-from remanence.cli.transcripts import instant
-from remanence.errors import InvalidMessage
 from remanence.runtime import DEFAULT_TENANT
 from remanence.stores import mask_password
 from remanence.types import UsageTotal
-
-_MONTH = re.compile(r"\d{4}-\d{2}")
-
-
-def _time(value: str) -> datetime:
-    first_day = f"{value}-01" if _MONTH.fullmatch(value) else value
-    try:
-        return instant(first_day, "the value")
-    except InvalidMessage as error:
-        raise typer.BadParameter(
-            f"{value!r:.80} is not a time: write a month, a day or a time, such as 2026-03, 2026-03-02 "
-            "or 2026-03-02T09:12:17+01:00"
-        ) from error
 
 
 async def run(
@@ -41,30 +25,15 @@ async def run(
         typer.Option(help="The tenant; for a conversation or a user 'default' by default."),
     ] = None,
     user: Annotated[str | None, typer.Option(help="The calls for this user.")] = None,
-    since: Annotated[
-        datetime | None,
-        typer.Option(
-            parser=_time,
-            metavar="TIME",
-            help="Only calls since this month, day or time, in UTC if it has no zone.",
-        ),
-    ] = None,
-    until: Annotated[
-        datetime | None,
-        typer.Option(
-            parser=_time, metavar="TIME", help="Only calls before this month, day or time."
-        ),
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     as_json: AsJson = False,
 ) -> None:
     """Show model usage, by purpose and model.
 
     Shows calls, tokens, cost and duration.
     """
-    if since is not None and until is not None and until <= since:
-        raise typer.BadParameter(
-            "no call is since --since and before --until: name a later --until, or leave one out"
-        )
+    require_period(since, until)
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
         if conversation is not None:
