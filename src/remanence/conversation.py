@@ -483,7 +483,7 @@ class Conversation:
         Args:
             everything: also do work that is not due yet: observe all messages, extract facts.
             retry: retry failed steps at once, including messages left without notes after too many
-                failures. A model is not called during a pause that its provider asked for.
+                failures, and texts left without a vector. A model is not called during a pause that its provider asked for.
 
         Raises:
             Closed: the memory was closed meanwhile, or its background work has stopped.
@@ -494,7 +494,7 @@ class Conversation:
         await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)
         if self._runtime.indexer is not None:
-            await self._runtime.indexer.settle()
+            await self._runtime.indexer.settle(retry=retry)
         return await self.state()
 
     async def end(self) -> MemoryState:

@@ -402,6 +402,8 @@ class Memory:
                     remedy="restore a backup from before the damage",
                 )
             )
+        if self._runtime.indexer is not None:
+            problems += self._runtime.indexer.problems()
         return tuple(
             replace(problem, remedy=name_database(problem.remedy, self._url))
             for problem in problems
@@ -438,9 +440,6 @@ class Memory:
             yield diagnose_pause(pause)
         if failure := self._runtime.background.failure:
             yield diagnose_stop(failure)
-        indexer = self._runtime.indexer
-        if indexer is not None and (failing := indexer.problem()) is not None:
-            yield failing
 
     async def unready(self) -> tuple[Unready, ...]:
         """Return the reasons why this memory is not ready; empty if it is.

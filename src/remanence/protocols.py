@@ -211,7 +211,9 @@ class Model(Protocol):
 class Embedder(Protocol):
     """Makes vectors of texts, all of the same length. Called concurrently.
 
-    After an exception, only words are searched, and vectors are made later.
+    After an exception, only words are searched, and vectors are made later. A text that fails while
+    others do not is tried a few times, unless a `ModelError` says `bad_request`, `refused` or
+    `too_long`.
     """
 
     @property

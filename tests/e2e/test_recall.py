@@ -11,6 +11,7 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.errors import ConversationNotFound, InvalidMessage, InvalidPolicy, ModelError
+from remanence.recall.indexer import MAX_TRIES
 from remanence.recall.search import COMPARED_FACTS, Search
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
@@ -553,6 +554,59 @@ async def test_a_text_that_the_embedder_refuses_holds_up_no_other_and_is_sent_no
     assert [hit.text for hit in hits if hit.kind == "message"] == ["my automobile is red"]
     assert calls <= 40
     assert embedder.calls - calls <= 6
+
+
+async def test_a_text_gets_its_vector_after_a_failure_of_an_embedder_that_passes() -> None:
+    failures = 1
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        nonlocal failures
+        if failures and any("puppy" in text for text in texts):
+            failures -= 1
+            raise RuntimeError("503 Service Unavailable")
+        return [[1.0, 0.0] if "puppy" in text or "dog" in text else [0.0, 1.0] for text in texts]
+
+    async with Memory.open(IN_MEMORY, embedder=embed) as memory:
+        saved = await memory.facts.save("Rex is her puppy", user="ana")
+        for _ in range(2):
+            await memory.conversation("a").flush()
+        found = await memory.facts.search("dog", user="ana", limit=1)
+
+    assert failures == 0
+    assert found == (saved,)
+
+
+@pytest.mark.parametrize("kind", ["fact", "message"])
+async def test_a_text_that_fails_again_and_again_is_left_to_words_until_a_retry(kind: str) -> None:
+    failing = True
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        if failing and any("puppy" in text for text in texts):
+            raise RuntimeError("no such token")
+        return [[1.0, 0.0] if "puppy" in text or "dog" in text else [0.0, 1.0] for text in texts]
+
+    async with Memory.open(IN_MEMORY, embedder=embed) as memory:
+        chat = memory.conversation("a", user="ana")
+        texts = "Rex is her puppy", "The sun is shining"
+        if kind == "message":
+            await chat.append(*map(said, texts))
+        for text in texts if kind == "fact" else ():
+            await memory.facts.save(text, user="ana")
+        for _ in range(MAX_TRIES):
+            await chat.flush(everything=True)
+        (problem,) = await memory.check()
+        before = await chat.recall("dog", limit=1)
+        failing = False
+        await chat.flush(retry=True)
+        after = await chat.recall("dog", limit=1)
+        problems = await memory.check()
+
+    assert "refused" in problem.what
+    assert "with RuntimeError: no such token" in problem.what
+    assert "flush(retry=True)" in problem.remedy
+    assert [hit.text for hit in before] == ["The sun is shining"]
+    assert [hit.text for hit in after] == ["Rex is her puppy"]
+    assert problems == ()
 
 
 @pytest.mark.parametrize("value", [nan, inf, -inf, 1e39])

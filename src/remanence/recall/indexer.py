@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from remanence import telemetry
 from remanence.background import Background, Waiters, closed_error, guard_host_code
@@ -27,14 +28,20 @@ EMBEDDER = "the embedder"
 """Its name in logs and problems."""
 PROBE = "hello"
 """A text that every embedder accepts."""
+MAX_TRIES = 4
+"""Attempts at a text that fails alone, before it is left without a vector."""
+SURE_REFUSALS = OF_THE_REQUEST | {"not_finite"}
+"""Reasons for which a text is left without a vector at once."""
+
+_Subject: TypeAlias = Literal["segment", "fact"]
 
 
 class VectorIndexer:
     """Embeds the texts in the store that lack vectors, and looks again at each signal.
 
     A failure writes nothing, and is retried after a growing wait, or when a caller waits for it. A
-    text that the embedder refuses is left without a vector, so that it does not block the others.
-    Vectors made before a failure are reused.
+    text that the embedder refuses, or that failed `MAX_TRIES` times while others did not, is left
+    without a vector, so that it does not block the others. Vectors made before a failure are reused.
     """
 
     def __init__(
@@ -62,6 +69,10 @@ class VectorIndexer:
         self._closed = False
         self._part, self._failures, self._failure = EMBEDDER, 0, ""
         self._made: dict[VectorItem, Sequence[float] | None] = {}
+        self._tries: Counter[VectorItem] = Counter()
+        self._refused: defaultdict[_Subject, list[int]] = defaultdict(list)  # where to begin again
+        self._refusal = ""
+        self._retry = False
 
     def start(self, background: Background) -> None:
         """Start the background task."""
@@ -73,28 +84,39 @@ class VectorIndexer:
         """Request a look; returns at once."""
         self._look.set()
 
-    async def settle(self) -> None:
-        """Wait until every text has its vector, or the latest attempt has failed."""
+    async def settle(self, *, retry: bool = False) -> None:
+        """Wait until every text has its vector, or the latest attempt has failed.
+
+        With *retry*, also the texts that this process left without one.
+        """
         if self._closed:
             raise closed_error()
         if self._background is not None:
             self._background.require_running()
         settled = self._waiting.add()
+        self._retry |= retry
         self._look.set()
         self._awaited.set()
         await settled
 
-    def problem(self) -> Problem | None:
-        """Return a problem if the last attempt failed."""
-        if not self._failures:
-            return None
-        return Problem(
-            conversation=None,
-            level="warning",
-            what=f"{self._part} failed {self._failure}",
-            remedy="only words are searched meanwhile, and vectors are made later: correct "
-            f"{self._part}, or use another",
-        )
+    def problems(self) -> Iterator[Problem]:
+        """Yield a problem if the last attempt failed, and one if texts were left without a vector."""
+        if self._failures:
+            yield Problem(
+                conversation=None,
+                level="warning",
+                what=f"{self._part} failed {self._failure}",
+                remedy="only words are searched meanwhile, and vectors are made later: correct "
+                f"{self._part}, or use another",
+            )
+        if count := sum(map(len, self._refused.values())):
+            yield Problem(
+                conversation=None,
+                level="warning",
+                what=f"{EMBEDDER} refused {count} texts, the last one with {self._refusal}",
+                remedy="they are found only by their words: correct the embedder, and call "
+                "flush(retry=True) before the memory is closed",
+            )
 
     async def close(self) -> None:
         """Stop at once; the next process finds the remaining texts again."""
@@ -125,21 +147,38 @@ class VectorIndexer:
         """Make the missing vectors; after a failure, return the seconds until the next attempt."""
         self._part = EMBEDDER
         try:
+            if self._retry:
+                await self._begin_again()
             while (task := await self._next_task()) is not None:
                 with guard_host_code():
                     await self._keep(*await self._vectors(task))
+                refused = [item.key for item in task.items if self._made[item] is None]
+                if task.subject == "segment":  # its items have keys of their own
+                    refused = [task.cursor] * len(refused)
+                self._refused[task.subject] += refused
                 self._made.clear()
+                self._tries.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
             self._failures += 1
             if isinstance(error, StoreUnavailable):
                 self._part = "the database"
             reason, cause = _cause(error)
-            shown = cause or without_keys(str(error))[:MESSAGE_LENGTH]
-            self._failure = f"({reason}, {self._failures} in a row){shown and ': '}{shown}"
+            self._failure = f"({reason}, {self._failures} in a row){_shown(error)}"
             telemetry.embedding_failed(self._part, reason, str(error), self._failures, cause=cause)
             return retry_delay(self._policy, self._failures, jitter=0.0).total_seconds()
         self._failures, self._failure = 0, ""
         return None
+
+    async def _begin_again(self) -> None:
+        """Have the store return the texts again that were left without a vector."""
+        for subject, keys in self._refused.items():
+            if keys:
+                before = VectorTask(
+                    model=self._embedder.name, subject=subject, cursor=min(keys) - 1, items=()
+                )
+                await self._store.save_vectors(before, ())
+                keys.clear()
+        self._retry = False
 
     async def _next_task(self) -> VectorTask | None:
         return await self._store.next_vector_task(
@@ -168,32 +207,48 @@ class VectorIndexer:
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
         """Return the task without texts that the embedder refuses, and the vectors of the rest."""
         missing = [item for item in task.items if item not in self._made]
-        for start in range(0, len(missing), BATCH_TEXTS):
+        errors = [
             await self._embed(missing[start : start + BATCH_TEXTS])
+            for start in range(0, len(missing), BATCH_TEXTS)
+        ]
+        for error in filter(None, errors):
+            raise error
         vectors = {item: vector for item, vector in self._made.items() if vector is not None}
         items = tuple(item for item in task.items if item in vectors)
         return replace(task, items=items), [vectors[item] for item in items]
 
-    async def _embed(self, batch: Sequence[VectorItem]) -> None:
-        """Make the vectors of a batch; halve a batch that fails because of one of its texts."""
+    async def _embed(self, batch: Sequence[VectorItem]) -> Exception | None:
+        """Make the vectors of a batch; halve a batch that fails because of one of its texts.
+
+        Returns the error of a text that is to be tried again later.
+        """
         texts = [item.text for item in batch]
         try:
             vectors = await self._vectors_of(texts)
         except Exception as error:
-            if not await self._is_refusal(error):
+            if not await self._fails_alone(error):
                 raise
             if len(batch) == 1:
-                telemetry.text_not_embedded(self._embedder.name, type(error).__name__, str(error))
-                self._made[batch[0]] = None
-                return
+                return self._refuse(batch[0], error)
             half = len(batch) // 2
-            await self._embed(batch[:half])
-            await self._embed(batch[half:])
-            return
+            first = await self._embed(batch[:half])
+            return await self._embed(batch[half:]) or first
         self._made |= dict(zip(batch, vectors, strict=True))
+        return None
 
-    async def _is_refusal(self, error: Exception) -> bool:
-        """Return whether the embedder still accepts another text, so that it refused this one."""
+    def _refuse(self, item: VectorItem, error: Exception) -> Exception | None:
+        """Leave a text without a vector; or return *error* if it may pass."""
+        self._tries[item] += 1
+        reason, _ = _cause(error)
+        if reason not in SURE_REFUSALS and self._tries[item] < MAX_TRIES:
+            return error
+        telemetry.text_not_embedded(self._embedder.name, reason, str(error))
+        self._refusal = f"{reason}{_shown(error)}"
+        self._made[item] = None
+        return None
+
+    async def _fails_alone(self, error: Exception) -> bool:
+        """Return whether the embedder still accepts another text, so that this one may be the cause."""
         if isinstance(error, OSError | TimeoutError):
             return False
         if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:
@@ -246,3 +301,9 @@ def _cause(error: Exception) -> tuple[str, str]:
             return error.reason, str(error)
         case _:
             return type(error).__name__, ""
+
+
+def _shown(error: Exception) -> str:
+    """Return the text of a failure for `check()`, which may quote it."""
+    shown = _cause(error)[1] or without_keys(str(error))[:MESSAGE_LENGTH]
+    return f": {shown}" if shown else ""

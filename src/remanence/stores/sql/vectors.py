@@ -276,8 +276,10 @@ def _facts_task(connection: Connection, model: str) -> VectorTask | None:
     rows: Sequence[Row] = connection.execute(
         'SELECT facts.key, summary, tenant, "user", id FROM facts '
         "JOIN fact_owners ON fact_owners.key = owner "
-        "WHERE facts.key > ? AND valid_to IS NULL ORDER BY facts.key LIMIT ?",
-        (_cursor(connection, model, "fact"), _FACTS),
+        "WHERE facts.key > ? AND valid_to IS NULL AND NOT EXISTS "
+        "(SELECT 1 FROM fact_vectors WHERE fact = facts.key AND model = ?) "
+        "ORDER BY facts.key LIMIT ?",
+        (_cursor(connection, model, "fact"), model, _FACTS),
     ).fetchall()
     if not rows:
         return None

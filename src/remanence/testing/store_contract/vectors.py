@@ -1,5 +1,6 @@
 """Vectors: each note, observed message and fact gets one, which is deleted with it."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from remanence.protocols import Store
@@ -191,6 +192,18 @@ class VectorContract(Handles):
         )
 
         assert [found.id for found in near] == ["f20"]
+
+    async def test_facts_with_vectors_are_left_out_when_the_store_begins_again(
+        self, store: Store
+    ) -> None:
+        await store.save_facts(new(fact("f1", "likes red"), fact("f2", "likes green")))
+        task = await store.next_vector_task(MODEL, keep=ALL, at=START)
+        assert task is not None
+        await store.save_vectors(replace(task, items=task.items[1:]), [GREEN])
+
+        await store.save_vectors(replace(task, cursor=0, items=()), ())
+
+        assert await embed_all(store) == ["likes red"]
 
     async def test_a_fact_that_holds_again_gets_its_vector_again(self, store: Store) -> None:
         await colours(store, "green")
