@@ -235,6 +235,7 @@ class FactVectors(Protocol):
     """Stores vectors of facts instead of the store. Called concurrently.
 
     The store is authoritative: ids that it does not know are skipped in results, and erased here.
+    The facts put into it are tracked under the name of its class; see also `NamedFactVectors`.
     """
 
     async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
@@ -247,6 +248,20 @@ class FactVectors(Protocol):
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
         """Erase the vectors of facts, from all models; whatever this raises, the facts stay."""
+
+
+@runtime_checkable
+class NamedFactVectors(FactVectors, Protocol):
+    """Fact vectors of which there may be several, and which notice that they were lost."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the facts put into it are tracked."""
+        ...
+
+    async def holds(self, model: str) -> bool:
+        """Return whether there are vectors of *model*; if not, all facts are put again."""
+        ...
 
 
 EVERYTHING = RecallFilter()
@@ -535,10 +550,13 @@ class FactStore(Protocol):
 class VectorIndex(Protocol):
     """Vectors of messages, notes and facts."""
 
-    async def next_vector_task(self, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
+    async def next_vector_task(
+        self, model: str, *, keep: Keep, at: datetime, place: str = ""
+    ) -> VectorTask | None:
         """Return observed messages and notes, or facts, that lack vectors of *model*.
 
-        Leaves out messages whose vectors *keep* would delete at *at*.
+        Leaves out messages whose vectors *keep* would delete at *at*. *place* names where the vectors
+        of facts are kept, if that is not the store; each place gets those of all facts.
         """
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,45 @@ async def test_a_fact_is_found_behind_nearer_ones_that_a_filter_leaves_out(
         found = await memory.recall("infrared", user="ana", until=until)
 
     assert [hit.source_id for hit in found] == [old.id]
+
+
+async def test_each_place_gets_the_vectors_of_all_facts(
+    client: AsyncQdrantClient, tmp_path: Path
+) -> None:
+    vectors = QdrantFactVectors(client)
+    found = []
+    for place, summary in ((None, "The boat is red"), (vectors, "The car is red"), (None, "")):
+        async with Memory.open(
+            f"sqlite:///{tmp_path}/m.db", embedder=colours, fact_vectors=place
+        ) as memory:
+            if summary:
+                await memory.facts.save(summary, user="ana")
+            await memory.conversation("a").flush()
+            facts = await memory.facts.search("infrared", user="ana")
+            found.append({fact.summary for fact in facts})
+
+    both = {"The boat is red", "The car is red"}
+    assert found == [{"The boat is red"}, both, both]
+
+
+async def test_facts_are_put_again_into_a_collection_that_was_deleted(
+    client: AsyncQdrantClient,
+) -> None:
+    vectors = QdrantFactVectors(client)
+    async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
+        saved = await memory.facts.save("Ana paints the boat red", user="ana")
+        chat = memory.conversation("a")
+        await chat.flush()
+        (collection,) = (await client.get_collections()).collections
+        await client.delete_collection(collection.name)
+        lost = await memory.facts.search("infrared", user="ana")
+        await chat.flush()
+        found = await memory.facts.search("infrared", user="ana")
+        problems = await memory.check()
+
+    assert lost == ()
+    assert found == (saved,)
+    assert problems == ()
 
 
 @pytest.mark.req("X-14")

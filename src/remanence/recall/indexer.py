@@ -14,7 +14,7 @@ from remanence.errors import ModelError, ObservationRejected, StoreUnavailable
 from remanence.notes.redact import redact
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
-from remanence.protocols import Embedder, FactVectors, Store
+from remanence.protocols import Embedder, FactVectors, NamedFactVectors, Store
 from remanence.providers.fallback import OF_THE_REQUEST
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.types import Keep, Owner, Problem, VectorItem, VectorTask
@@ -58,6 +58,8 @@ class VectorIndexer:
         self._clock = clock
         self._keep_rule = keep
         self._fact_vectors = fact_vectors
+        self._place = "" if fact_vectors is None else _place(fact_vectors)
+        self._is_lost = False
         self._embedder = embedder
         self._policy = policy
         self._look = asyncio.Event()
@@ -173,17 +175,35 @@ class VectorIndexer:
         """Have the store return the texts again that were left without a vector."""
         for subject, keys in self._refused.items():
             if keys:
-                before = VectorTask(
-                    model=self._embedder.name, subject=subject, cursor=min(keys) - 1, items=()
-                )
-                await self._store.save_vectors(before, ())
+                await self._begin_at(subject, min(keys) - 1)
                 keys.clear()
         self._retry = False
 
+    async def _begin_at(self, subject: _Subject, cursor: int) -> None:
+        place = self._place if subject == "fact" else ""
+        model = self._embedder.name
+        task = VectorTask(model=model, subject=subject, cursor=cursor, items=(), place=place)
+        await self._store.save_vectors(task, ())
+
     async def _next_task(self) -> VectorTask | None:
-        return await self._store.next_vector_task(
-            self._embedder.name, keep=self._keep_rule, at=self._clock.now()
+        task = await self._store.next_vector_task(
+            self._embedder.name, keep=self._keep_rule, at=self._clock.now(), place=self._place
         )
+        if (task is None or task.subject == "fact") and await self._notice_loss():
+            return await self._next_task()
+        return task
+
+    async def _notice_loss(self) -> bool:
+        """Begin at the first fact if there are no vectors any more; return whether this was news."""
+        if not isinstance(self._fact_vectors, NamedFactVectors):
+            return False
+        self._part, was_lost = type(self._fact_vectors).__name__, self._is_lost
+        self._is_lost = not await self._fact_vectors.holds(self._embedder.name)
+        self._part = EMBEDDER
+        if not self._is_lost or was_lost:
+            return False
+        await self._begin_at("fact", 0)
+        return True
 
     async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
         """Write the vectors, and then mark the task as done."""
@@ -290,6 +310,12 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
             "have the model return finite numbers, or use another embedder",
         )
     return vectors
+
+
+def _place(fact_vectors: FactVectors) -> str:
+    if isinstance(fact_vectors, NamedFactVectors):
+        return fact_vectors.name
+    return type(fact_vectors).__name__
 
 
 def _cause(error: Exception) -> tuple[str, str]:

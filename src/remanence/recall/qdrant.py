@@ -3,7 +3,8 @@
 import asyncio
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from remanence.errors import needs_extra
 from remanence.types import Owner
@@ -19,10 +20,11 @@ class QdrantFactVectors:
     """A `FactVectors` over a client that the caller opened and closes.
 
     Each embedder has its own collection, named after *collection* and the embedder, and created
-    with the first vector.
+    with the first vector. If it was deleted, all facts are embedded again.
     """
 
     def __init__(self, client: AsyncQdrantClient, *, collection: str = "remanence-facts") -> None:
+        self.name = f"qdrant:{collection}"
         self._client = client
         self._collection = collection
         self._known: set[str] = set()
@@ -34,7 +36,7 @@ class QdrantFactVectors:
         name = self._name(model)
         size = len(next(iter(vectors.values())))
         async with self._making:
-            if not await self._exists(name):
+            if not await self.holds(model):
                 config = models.VectorParams(size=size, distance=models.Distance.COSINE)
                 await self._client.create_collection(name, vectors_config=config)
         points = [
@@ -45,21 +47,23 @@ class QdrantFactVectors:
             )
             for fact_id, vector in vectors.items()
         ]
-        await self._client.upsert(name, points=points)
+        with self._checking_again(name):
+            await self._client.upsert(name, points=points)
 
     async def nearest(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[str, ...]:
         name = self._name(model)
-        if not await self._exists(name):
+        if not await self.holds(model):
             return ()
-        response = await self._client.query_points(
-            name,
-            query=[float(value) for value in vector],
-            query_filter=models.Filter(must=[*_conditions(owner)]),
-            limit=limit,
-            with_payload=True,
-        )
+        with self._checking_again(name):
+            response = await self._client.query_points(
+                name,
+                query=[float(value) for value in vector],
+                query_filter=models.Filter(must=[*_conditions(owner)]),
+                limit=limit,
+                with_payload=True,
+            )
         return tuple(str((point.payload or {})["fact"]) for point in response.points)
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
@@ -81,10 +85,20 @@ class QdrantFactVectors:
     def _name(self, model: str) -> str:
         return f"{self._collection}-{_UNFIT.sub('-', model)}"
 
-    async def _exists(self, name: str) -> bool:
+    async def holds(self, model: str) -> bool:
+        name = self._name(model)
         if name not in self._known and await self._client.collection_exists(name):
             self._known.add(name)
         return name in self._known
+
+    @contextmanager
+    def _checking_again(self, name: str) -> Iterator[None]:
+        """Look for the collection again after an error, as it may have been deleted."""
+        try:
+            yield
+        except Exception:
+            self._known.discard(name)
+            raise
 
 
 def _conditions(owner: Owner) -> list[models.FieldCondition]:

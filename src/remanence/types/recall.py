@@ -92,10 +92,11 @@ class VectorTask:
     """A batch of texts to embed, and the position after it.
 
     `subject` is `segment` for the notes and messages of a segment, or `fact`; the next task begins
-    at `cursor`.
+    at `cursor`. `place` names where the vectors of facts are kept, empty if in the store.
     """
 
     model: str
     subject: Literal["segment", "fact"]
     cursor: int
     items: tuple[VectorItem, ...]
+    place: str = ""

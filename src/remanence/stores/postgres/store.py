@@ -54,11 +54,11 @@ _KEY_LOCK = 1919249762
 
 
 def _next_vector_task(
-    connection: SQLConnection, model: str, *, keep: Keep, at: datetime
+    connection: SQLConnection, model: str, *, keep: Keep, at: datetime, place: str = ""
 ) -> VectorTask | None:
     """Return the next task, once all transactions that took smaller keys have ended."""
     connection.execute("SELECT pg_advisory_xact_lock(?)", (_KEY_LOCK,))
-    return vectors.next_task(connection, model, keep=keep, at=at)
+    return vectors.next_task(connection, model, keep=keep, at=at, place=place)
 
 
 def _table_sizes(connection: SQLConnection) -> tuple[TableSize, ...]:

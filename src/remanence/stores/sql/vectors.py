@@ -35,9 +35,11 @@ _CURRENT_FACTS: LiteralString = (
 )
 
 
-def next_task(connection: Connection, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
+def next_task(
+    connection: Connection, model: str, *, keep: Keep, at: datetime, place: str = ""
+) -> VectorTask | None:
     """Return the oldest segment without vectors of *model*, or else the oldest facts."""
-    return _segment_task(connection, model, keep, at) or _facts_task(connection, model)
+    return _segment_task(connection, model, keep, at) or _facts_task(connection, model, place)
 
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
@@ -67,7 +69,7 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
     connection.execute(
         "INSERT INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?) "
         "ON CONFLICT (model, subject) DO UPDATE SET cursor = excluded.cursor",
-        (task.model, task.subject, task.cursor),
+        (_cursor_name(task.model, task.place), task.subject, task.cursor),
     )
 
 
@@ -195,6 +197,11 @@ def _cursor(connection: Connection, model: str, subject: str) -> int:
     return cursor or 0
 
 
+def _cursor_name(model: str, place: str) -> str:
+    """Return the name of the cursor of vectors that are kept in *place*."""
+    return f"{model} in {place}" if place else model
+
+
 def _segment_task(
     connection: Connection, model: str, keep: Keep, at: datetime
 ) -> VectorTask | None:
@@ -272,14 +279,14 @@ def _uncovered_ranges(
         yield start, last_seq
 
 
-def _facts_task(connection: Connection, model: str) -> VectorTask | None:
+def _facts_task(connection: Connection, model: str, place: str) -> VectorTask | None:
     rows: Sequence[Row] = connection.execute(
         'SELECT facts.key, summary, tenant, "user", id FROM facts '
         "JOIN fact_owners ON fact_owners.key = owner "
-        "WHERE facts.key > ? AND valid_to IS NULL AND NOT EXISTS "
-        "(SELECT 1 FROM fact_vectors WHERE fact = facts.key AND model = ?) "
+        "WHERE facts.key > ? AND valid_to IS NULL AND (? != '' OR NOT EXISTS "
+        "(SELECT 1 FROM fact_vectors WHERE fact = facts.key AND model = ?)) "
         "ORDER BY facts.key LIMIT ?",
-        (_cursor(connection, model, "fact"), model, _FACTS),
+        (_cursor(connection, _cursor_name(model, place), "fact"), place, model, _FACTS),
     ).fetchall()
     if not rows:
         return None
@@ -287,7 +294,8 @@ def _facts_task(connection: Connection, model: str) -> VectorTask | None:
         VectorItem(key, summary, Owner(tenant, user), id_)
         for key, summary, tenant, user, id_ in rows
     ]
-    return VectorTask(model=model, subject="fact", cursor=items[-1].key, items=_cut(items))
+    cursor = items[-1].key
+    return VectorTask(model=model, subject="fact", cursor=cursor, items=_cut(items), place=place)
 
 
 def _cut(items: Sequence[VectorItem]) -> tuple[VectorItem, ...]:

@@ -205,6 +205,19 @@ class VectorContract(Handles):
 
         assert await embed_all(store) == ["likes red"]
 
+    async def test_each_place_gets_the_vectors_of_all_facts(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "likes red")))
+        await embed_all(store)
+
+        task = await store.next_vector_task(MODEL, keep=ALL, at=START, place="elsewhere")
+        assert task is not None
+        await store.save_vectors(replace(task, items=()), ())
+
+        assert [item.text for item in task.items] == ["likes red"]
+        again = await store.next_vector_task(MODEL, keep=ALL, at=START, place="elsewhere")
+        assert again is None
+        assert await embed_all(store) == []
+
     async def test_a_fact_that_holds_again_gets_its_vector_again(self, store: Store) -> None:
         await colours(store, "green")
         await store.save_facts(new(fact("f1", "likes red")))
