@@ -14,6 +14,7 @@ from qdrant_client import AsyncQdrantClient  # noqa: E402 - after the check that
 from remanence import Memory, Message, Policy  # noqa: E402 - as above
 from remanence.errors import StoreUnavailable  # noqa: E402 - as above
 from remanence.recall.qdrant import QdrantFactVectors  # noqa: E402 - as above
+from remanence.recall.search import MIN_POOL  # noqa: E402 - as above
 from remanence.types import Owner  # noqa: E402 - as above
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -135,6 +136,21 @@ async def test_forgotten_facts_and_deleted_conversations_leave_no_vector(
     assert before >= 2
     assert forgotten == before - 1
     assert deleted == 0
+
+
+async def test_superseded_facts_crowd_out_no_current_one(client: AsyncQdrantClient) -> None:
+    vectors = QdrantFactVectors(client)
+    async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
+        chat = memory.conversation("a")
+        other = await memory.facts.save("Ana has a green door", user="ana")
+        last = await memory.facts.save("Paint 0 is red", user="ana")
+        for number in range(1, MIN_POOL + 2):
+            await chat.flush()
+            last = await memory.facts.save(f"Paint {number} is red", user="ana", replaces=last.id)
+        await chat.flush()
+        found = await memory.facts.search("infrared", user="ana")
+
+    assert found == (last, other)
 
 
 async def test_vectors_of_others_are_neither_near_nor_forgotten(client: AsyncQdrantClient) -> None:

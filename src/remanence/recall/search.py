@@ -42,7 +42,8 @@ NEAR_POOL = 100
 COMPARED_FACTS = 500
 """Maximum number of facts whose topics are compared with a query's: the newest ones that may be found.
 
-As many of the nearest ones in `FactVectors`, which have no filter, are compared with a condition.
+At least as many of the nearest ones in `FactVectors`, which have no filter, are compared with a
+condition before a search gives up.
 """
 
 MIN_TOPIC = 0.15
@@ -213,12 +214,18 @@ class Search:
             return []
         if self.fact_vectors is None:
             return [await self.store.nearest_facts(owner, *meaning, limit=limit, only=only)]
-        compared = max(limit, COMPARED_FACTS) if only else limit
-        nearest = self.fact_vectors.nearest(owner, *meaning, limit=compared)
-        ids = await self._in_time(nearest, type(self.fact_vectors).__name__)
-        facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
-        current = (fact for fact in facts if fact and fact.valid_to is None)
-        return [[*filter(only, current)][:limit]]
+        facts: list[Fact] = []
+        wanted, read = limit, 0
+        while len(facts) < limit and read < COMPARED_FACTS:
+            nearest = self.fact_vectors.nearest(owner, *meaning, limit=wanted)
+            ids = await self._in_time(nearest, type(self.fact_vectors).__name__) or ()
+            found = [await self.store.fact(owner, fact_id) for fact_id in ids[read:]]
+            current = [fact for fact in found if fact and fact.valid_to is None]
+            facts += filter(only, current)
+            if len(ids) < wanted:  # there are no more
+                break
+            wanted, read = wanted * POOL_FACTOR, len(ids)
+        return [facts[:limit]]
 
     async def _facts_on_topic(
         self, owner: Owner, question: str, only: FactCondition | None = None
