@@ -1,6 +1,7 @@
 """Recall: words and meanings, over notes, messages and facts, with filters and a budget."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf, nan
@@ -353,6 +354,26 @@ async def test_a_query_waits_for_its_vector_no_longer_than_its_limit() -> None:
         embedder.gate.set()
 
     assert [hit.text for hit in hits] == ["We walk the hound at noon."]
+
+
+async def test_calls_of_an_embedder_that_hang_hold_up_no_later_recall() -> None:
+    ended = threading.Event()
+
+    def stuck(texts: Sequence[str]) -> list[list[float]]:
+        ended.wait()
+        return [[1.0] for _ in texts]
+
+    policy = FULL.replace(recall_timeout_seconds=0.05)
+    async with Memory.open(IN_MEMORY, policy=policy, embedder=stuck) as memory:
+        chat = memory.conversation("a")
+        await chat.append(said("We walk the hound at noon."))
+        try:
+            async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+                calls = [group.create_task(chat.recall("hound")) for _ in range(40)]
+        finally:
+            ended.set()
+
+    assert [hit.text for hit in calls[-1].result()] == ["We walk the hound at noon."]
 
 
 @pytest.mark.req("X-14")

@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from contextvars import copy_context
+from functools import partial
 from typing import Final, TypeAlias
 
 from remanence.arguments import is_async
@@ -109,7 +112,7 @@ class FunctionModel(Layer[ModelRequest, ModelAnswer]):
 class FunctionEmbedder:
     """Calls a function from texts to vectors, whose name identifies the vectors.
 
-    A sync function runs in a thread.
+    A sync function runs in a thread of its own pool: calls that hang hold up no other work.
     """
 
     dimensions = None
@@ -117,12 +120,14 @@ class FunctionEmbedder:
     def __init__(self, function: EmbedFunction) -> None:
         self.name = _name(function)
         self._function = function
+        self._threads = ThreadPoolExecutor(thread_name_prefix="remanence-embedder")
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if is_async(self._function):
             vectors = self._function(texts)
         else:
-            vectors = await asyncio.to_thread(self._function, texts)
+            call = partial(copy_context().run, self._function, texts)
+            vectors = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         return await vectors if isinstance(vectors, Awaitable) else vectors
 
 
