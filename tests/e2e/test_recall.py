@@ -302,6 +302,34 @@ async def test_the_log_and_check_say_why_the_vectors_of_an_embedder_are_refused(
     assert any(told in text and "return one vector for each text" in text for text in warned)
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (None, "NoneType: "),
+        ("abc", "str: "),
+        ({"data": 1}, "dict: "),
+        (iter([[1.0]]), "list_iterator: "),
+        ([1.0], "list[float]: "),
+        ([None, [1.0]], "list[NoneType | list[float]]: "),
+        ([["a"]], "list[list[str]]: "),
+    ],
+)
+async def test_check_names_the_type_of_what_an_embedder_gives_for_vectors(
+    value: Any, kind: str
+) -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return value  # type: ignore[no-any-return] # of a wrong type
+
+    async with Memory.open(IN_MEMORY, embedder=embed) as memory:
+        await memory.facts.save("Rex is her puppy", user="ana")
+        await memory.conversation("a").flush()
+        (problem,) = await memory.check()
+
+    assert (
+        f"embed gave a value of type {kind}return a list with one list of numbers" in problem.what
+    )
+
+
 async def test_check_says_that_an_embedder_changed_its_dimensions_under_its_name(
     tmp_path: Path,
 ) -> None:

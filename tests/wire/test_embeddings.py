@@ -3,7 +3,7 @@
 import pydantic_ai.embeddings.openai  # noqa: F401 - takes long to import
 import pytest
 from tests.wire.reach import KEY
-from tests.wire.servers import Fail, ModelServer
+from tests.wire.servers import Fail, ModelServer, Trouble
 
 from remanence import Memory, Message, Policy
 from remanence.errors import ModelError
@@ -47,6 +47,18 @@ async def test_a_refused_key_is_told_without_the_key(server: ModelServer) -> Non
 
     assert caught.value.reason == "auth"
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("trouble", ["no json", "other protocol"])
+async def test_an_answer_of_another_shape_is_a_bad_answer(
+    server: ModelServer, trouble: Trouble
+) -> None:
+    server.script(trouble)
+
+    with pytest.raises(ModelError, match="not of its protocol") as caught:
+        await open_embedder(named(server)).embed(["text"])
+
+    assert caught.value.reason == "bad_answer"
 
 
 @pytest.mark.parametrize("source", ["nothing", "nobody:model"])

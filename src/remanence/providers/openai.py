@@ -97,7 +97,8 @@ class OpenAI:
             vectors = await client.embeddings.create(
                 model=self._spec.model, input=list(texts), encoding_format="float"
             )
-        return [item.embedding for item in sorted(vectors.data, key=lambda item: item.index)]
+        with _reading():
+            return [item.embedding for item in sorted(vectors.data, key=lambda item: item.index)]
 
     def _client(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         base_url, key = _address(self._spec)

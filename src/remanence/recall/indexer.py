@@ -289,20 +289,27 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
     """Return a vector for each text, with secrets redacted before.
 
     Raises:
-        ObservationRejected: the vectors have wrong lengths, or values that are not finite 32-bit
-            floats.
+        ObservationRejected: these are not vectors, or have wrong lengths, or values that are not
+            finite 32-bit floats.
     """
     clean = await asyncio.to_thread(lambda: [redact(text)[:MAX_CHARACTERS] for text in texts])
     vectors = await embedder.embed(clean)
-    widths = {len(vector) for vector in vectors}
-    right = embedder.dimensions is None or widths == {embedder.dimensions}
-    if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:
+    try:
+        count, widths = len(vectors), {len(vector) for vector in vectors}
+        odd = [value for vector in vectors for value in vector if not abs(value) <= MAX_VALUE]
+    except TypeError as error:
         raise ObservationRejected(
             "malformed",
-            f"{embedder.name} gave {len(vectors)} vectors of {sorted(widths)} dimensions for "
+            f"{embedder.name} gave a value of type {_type_name(vectors)}: return a list with one list "
+            "of numbers for each text",
+        ) from error
+    right = embedder.dimensions is None or widths == {embedder.dimensions}
+    if count != len(texts) or len(widths) > 1 or 0 in widths or not right:
+        raise ObservationRejected(
+            "malformed",
+            f"{embedder.name} gave {count} vectors of {sorted(widths)} dimensions for "
             f"{len(texts)} texts: return one vector for each text, all of the same length",
         )
-    odd = [value for vector in vectors for value in vector if not abs(value) <= MAX_VALUE]
     if odd:
         raise ObservationRejected(
             "not_finite",
@@ -310,6 +317,14 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
             "have the model return finite numbers, or use another embedder",
         )
     return vectors
+
+
+def _type_name(value: object) -> str:
+    """Return the name of a type, such as `list[NoneType | list[float]]`; it quotes no value."""
+    name = type(value).__name__
+    if not isinstance(value, list | tuple):
+        return name
+    return f"{name}[{' | '.join(sorted({_type_name(part) for part in value}))}]"
 
 
 def _place(fact_vectors: FactVectors) -> str:
