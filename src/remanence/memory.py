@@ -22,10 +22,12 @@ from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
     is_async,
     require_async,
+    require_async_methods,
     require_choices,
     require_count,
     require_moment,
     require_name,
+    require_object,
     require_one_of,
     require_path,
     require_text,
@@ -157,6 +159,7 @@ class Memory:
                 thread unless it is async, or an `Embedder`; by default only words are searched.
             fact_vectors: stores the vectors of facts elsewhere, such as
                 `remanence.recall.qdrant.QdrantFactVectors`; by default they are in the database.
+                Without an embedder, only what is forgotten is erased there.
             settings: a `Settings`, or the path of a settings file, which may also be a `lango.json`,
                 a zora configuration, or one with the names of `MEMORY_CONFIG`. Environment variables
                 such as `REMANENCE_URL` override the file. By default `Settings()`, which reads
@@ -196,6 +199,7 @@ class Memory:
         async def open_memory() -> Self:
             _require_asyncio()
             _require_parts(clock, model_options, budgets, hooks)
+            _require_fact_vectors(fact_vectors)
             async with AsyncExitStack() as stack:
                 engine = choose_engine(settings, url)
                 store = await open_store(
@@ -689,6 +693,18 @@ def _require_parts(
         raise InvalidArgument(f"budgets={budgets!r:.80} is impossible: use a list of Budget(...)")
     for budget in budgets or ():
         require_one_of(Budget, budget=budget)
+
+
+def _require_fact_vectors(vectors: object) -> None:
+    if vectors is None:
+        return
+    require_object(vectors)
+    if not isinstance(vectors, FactVectors):
+        raise InvalidArgument(
+            f"fact_vectors={vectors!r:.80} is impossible: use an object with async def put, nearest "
+            "and forget, such as remanence.recall.qdrant.QdrantFactVectors(client)"
+        )
+    require_async_methods("fact_vectors", vectors, "put", "nearest", "forget")
 
 
 def _read_settings(source: Settings | Path | str | None) -> Settings:

@@ -231,6 +231,7 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
 class FactVectors(Protocol):
     """Stores vectors of facts instead of the store. Called concurrently.
 

@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs remanence[qdrant]")
 
-from qdrant_client import AsyncQdrantClient  # noqa: E402 - after the check that it is there
+from qdrant_client import AsyncQdrantClient, QdrantClient  # noqa: E402 - after the check that it is there
 
 from remanence import Memory, Message, Policy  # noqa: E402 - as above
-from remanence.errors import StoreUnavailable  # noqa: E402 - as above
+from remanence.errors import InvalidArgument, StoreUnavailable  # noqa: E402 - as above
 from remanence.recall.qdrant import QdrantFactVectors  # noqa: E402 - as above
 from remanence.recall.search import MIN_POOL  # noqa: E402 - as above
 from remanence.types import Owner  # noqa: E402 - as above
@@ -72,6 +73,19 @@ async def test_a_fact_is_found_behind_nearer_ones_that_a_filter_leaves_out(
         found = await memory.recall("infrared", user="ana", until=until)
 
     assert [hit.source_id for hit in found] == [old.id]
+
+
+async def test_a_wrong_client_is_refused_with_the_right_one() -> None:
+    sync: Any = QdrantClient(":memory:")
+
+    with pytest.raises(InvalidArgument, match=r"client=<.*use an AsyncQdrantClient"):
+        QdrantFactVectors(sync)
+    with pytest.raises(
+        InvalidArgument, match=r"fact_vectors=<.*such as .*QdrantFactVectors\(client"
+    ):
+        async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=sync):
+            pass
+    sync.close()
 
 
 async def test_each_place_gets_the_vectors_of_all_facts(
@@ -151,6 +165,20 @@ async def test_superseded_facts_crowd_out_no_current_one(client: AsyncQdrantClie
         found = await memory.facts.search("infrared", user="ana")
 
     assert found == (last, other)
+
+
+async def test_a_fact_that_is_forgotten_without_an_embedder_leaves_no_vector(
+    client: AsyncQdrantClient, tmp_path: Path
+) -> None:
+    url, vectors = f"sqlite:///{tmp_path}/m.db", QdrantFactVectors(client)
+    async with Memory.open(url, embedder=colours, fact_vectors=vectors) as memory:
+        saved = await memory.facts.save("Ana paints the boat red", user="ana")
+        await memory.conversation("a").flush()
+        before = await points(client)
+    async with Memory.open(url, fact_vectors=vectors) as memory:
+        await memory.facts.forget(saved.id, user="ana")
+
+    assert (before, await points(client)) == (1, 0)
 
 
 async def test_vectors_of_others_are_neither_near_nor_forgotten(client: AsyncQdrantClient) -> None:

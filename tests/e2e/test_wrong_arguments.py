@@ -63,7 +63,7 @@ class Plain:
 
     def observe(self, request: Any) -> Any: ...
 
-    reflect = extract = embed = observe
+    reflect = extract = embed = put = nearest = forget = observe
 
 
 class AsyncClock:
@@ -248,6 +248,9 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
         ({"reflector": Plain()}, r"reflector\.reflect=.*write async def"),
         ({"extractor": Plain()}, r"extractor\.extract=.*write async def"),
         ({"embedder": Plain()}, r"embedder\.embed=.*write async def"),
+        ({"fact_vectors": Plain()}, r"fact_vectors\.put=.*write async def"),
+        ({"fact_vectors": object()}, r"fact_vectors=<object.*async def put, nearest and forget"),
+        ({"fact_vectors": Plain}, "Plain is a class"),
         ({"clock": AsyncClock()}, r"clock=.*sync methods now\(\)"),
         ({"model": 5}, "a value of type int is not a model: pass a name"),
         (

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from remanence.errors import needs_extra
+from remanence.errors import InvalidArgument, needs_extra
 from remanence.types import Owner
 
 with needs_extra("qdrant"):
@@ -21,9 +21,14 @@ class QdrantFactVectors:
 
     Each embedder has its own collection, named after *collection* and the embedder, and created
     with the first vector. If it was deleted, all facts are embedded again.
+
+    Raises:
+        InvalidArgument: the client is not an `AsyncQdrantClient`.
     """
 
     def __init__(self, client: AsyncQdrantClient, *, collection: str = "remanence-facts") -> None:
+        if not isinstance(client, AsyncQdrantClient):
+            raise InvalidArgument(f"client={client!r:.80} is impossible: use an AsyncQdrantClient")
         self.name = f"qdrant:{collection}"
         self._client = client
         self._collection = collection
