@@ -218,7 +218,10 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which its vectors are kept."""
+        """The name under which its vectors are kept; a model that makes others needs another one.
+
+        That of a function is `function:` with its qualified name.
+        """
         ...
 
     @property

@@ -266,6 +266,11 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
         ({"extractor": ScriptedModel}, "ScriptedModel is a class"),
         ({"reflector": 5}, r"neither a model nor a Reflector: .*async def reflect\(request\)"),
         ({"extractor": 5}, r"neither a model nor a FactExtractor: .*async def extract\(request\)"),
+        (
+            {"embedder": lambda texts: []},
+            "embedder=<function .*lambda.* kept under .* name: write a",
+        ),
+        ({"embedder": partial(plain)}, r"embedder=functools\.partial.*or an object with name"),
         ({"embedder": 5}, "a value of type int is not an embedder: pass a name"),
         ({"budgets": 5}, "budgets=5 .*Budget"),
         ({"hooks": print}, "hooks=.*Hooks"),

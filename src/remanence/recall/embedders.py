@@ -1,6 +1,7 @@
 """Embedders from a name or a function."""
 
 import importlib.util
+from functools import partial
 from typing import TypeAlias
 
 from remanence.arguments import require_async_methods, require_object
@@ -22,7 +23,8 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, and a named embedder `remanence[models]`.
         ModelError: `unknown_model` or `auth`; the message names the remedy.
-        InvalidArgument: *source* is none of these.
+        InvalidArgument: *source* is none of these, or a lambda or partial, whose vectors would be kept
+            under the same name as those of any other.
     """
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
@@ -32,6 +34,11 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     if isinstance(source, Embedder):
         require_async_methods("embedder", source, "embed")
         return source
+    if isinstance(source, partial) or getattr(source, "__name__", "") == "<lambda>":
+        raise InvalidArgument(
+            f"embedder={source!r:.80} is impossible, as vectors are kept under a function's name: "
+            "write a def of its own for each model, or an object with name, dimensions and embed"
+        )
     if callable(source):
         return FunctionEmbedder(source)
     raise InvalidArgument(
