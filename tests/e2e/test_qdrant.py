@@ -152,19 +152,31 @@ async def test_forgotten_facts_and_deleted_conversations_leave_no_vector(
     assert deleted == 0
 
 
-async def test_superseded_facts_crowd_out_no_current_one(client: AsyncQdrantClient) -> None:
+async def test_vectors_of_facts_that_are_gone_crowd_out_no_current_one(
+    client: AsyncQdrantClient,
+) -> None:
+    vectors = QdrantFactVectors(client)
+    async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
+        saved = await memory.facts.save("Ana has a green door", user="ana")
+        await memory.conversation("a").flush()
+        red = {f"gone-{number}": [1.0, 0.0, 0.0] for number in range(5 * MIN_POOL)}
+        await vectors.put(ANA, "function:colours", red)
+        found = await memory.facts.search("infrared", user="ana")
+
+    assert found == (saved,)
+
+
+async def test_a_superseded_fact_leaves_no_vector(client: AsyncQdrantClient) -> None:
     vectors = QdrantFactVectors(client)
     async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
         chat = memory.conversation("a")
-        other = await memory.facts.save("Ana has a green door", user="ana")
-        last = await memory.facts.save("Paint 0 is red", user="ana")
-        for number in range(1, MIN_POOL + 2):
-            await chat.flush()
-            last = await memory.facts.save(f"Paint {number} is red", user="ana", replaces=last.id)
+        old = await memory.facts.save("Ana has a green door", user="ana")
         await chat.flush()
-        found = await memory.facts.search("infrared", user="ana")
+        before = await points(client)
+        await memory.facts.save("Ana has a blue door", user="ana", replaces=old.id)
+        await chat.flush()
 
-    assert found == (last, other)
+    assert (before, await points(client)) == (1, 1)
 
 
 async def test_a_fact_that_is_forgotten_without_an_embedder_leaves_no_vector(

@@ -214,14 +214,19 @@ class VectorIndexer:
         for item, vector in zip(task.items, vectors, strict=True):
             if item.owner is not None:
                 by_owner[item.owner][item.fact_id] = vector
+        ended: defaultdict[Owner, list[str]] = defaultdict(list)
+        for owner, fact_id in task.ended:
+            ended[owner].append(fact_id)
+        self._part = type(self._fact_vectors).__name__
         for owner, owned in by_owner.items():
-            self._part = type(self._fact_vectors).__name__
             await self._fact_vectors.put(owner, task.model, owned)
             found = [await self._store.fact(owner, fact_id) for fact_id in owned]
             gone = [fact_id for fact_id, fact in zip(owned, found, strict=True) if fact is None]
             if gone:  # they were forgotten meanwhile
                 await self._fact_vectors.forget(owner, gone)
-            self._part = EMBEDDER
+        for owner, fact_ids in ended.items():
+            await self._fact_vectors.forget(owner, fact_ids)
+        self._part = EMBEDDER
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:

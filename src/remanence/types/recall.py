@@ -92,7 +92,8 @@ class VectorTask:
     """A batch of texts to embed, and the position after it.
 
     `subject` is `segment` for the notes and messages of a segment, or `fact`; the next task begins
-    at `cursor`. `place` names where the vectors of facts are kept, empty if in the store.
+    at `cursor`. `place` names where the vectors of facts are kept, empty if in the store; `ended` are
+    superseded facts, whose vectors are to be erased there.
     """
 
     model: str
@@ -100,3 +101,4 @@ class VectorTask:
     cursor: int
     items: tuple[VectorItem, ...]
     place: str = ""
+    ended: tuple[tuple[Owner, str], ...] = ()

@@ -280,13 +280,14 @@ def _uncovered_ranges(
 
 
 def _facts_task(connection: Connection, model: str, place: str) -> VectorTask | None:
+    after = _cursor(connection, _cursor_name(model, place), "fact")
     rows: Sequence[Row] = connection.execute(
         'SELECT facts.key, summary, tenant, "user", id FROM facts '
         "JOIN fact_owners ON fact_owners.key = owner "
         "WHERE facts.key > ? AND valid_to IS NULL AND (? != '' OR NOT EXISTS "
         "(SELECT 1 FROM fact_vectors WHERE fact = facts.key AND model = ?)) "
         "ORDER BY facts.key LIMIT ?",
-        (_cursor(connection, _cursor_name(model, place), "fact"), place, model, _FACTS),
+        (after, place, model, _FACTS),
     ).fetchall()
     if not rows:
         return None
@@ -295,7 +296,27 @@ def _facts_task(connection: Connection, model: str, place: str) -> VectorTask | 
         for key, summary, tenant, user, id_ in rows
     ]
     cursor = items[-1].key
-    return VectorTask(model=model, subject="fact", cursor=cursor, items=_cut(items), place=place)
+    return VectorTask(
+        model=model,
+        subject="fact",
+        cursor=cursor,
+        items=_cut(items),
+        place=place,
+        ended=_superseded_facts(connection, after, cursor) if place else (),
+    )
+
+
+def _superseded_facts(
+    connection: Connection, after: int, last: int
+) -> tuple[tuple[Owner, str], ...]:
+    """Return the facts that those with keys up to *last* superseded; the store has no vectors of them."""
+    rows = connection.execute(
+        'SELECT tenant, "user", old.id FROM facts AS new '
+        "JOIN facts AS old ON old.owner = new.owner AND old.superseded_by = new.id "
+        "JOIN fact_owners ON fact_owners.key = new.owner WHERE new.key > ? AND new.key <= ?",
+        (after, last),
+    )
+    return tuple((Owner(tenant, user), fact_id) for tenant, user, fact_id in rows)
 
 
 def _cut(items: Sequence[VectorItem]) -> tuple[VectorItem, ...]:

@@ -218,6 +218,21 @@ class VectorContract(Handles):
         assert again is None
         assert await embed_all(store) == []
 
+    async def test_superseded_facts_come_with_the_new_ones_of_another_place(
+        self, store: Store
+    ) -> None:
+        await store.save_facts(new(fact("f1", "likes red"), fact("f2", "likes green")))
+        await store.save_facts(new(fact("f3", "likes blue"), f1="f3"))
+        await store.save_facts(new(fact("f4", "likes grey"), f3="f4"))
+
+        task = await store.next_vector_task(MODEL, keep=ALL, at=START, place="elsewhere")
+        here = await store.next_vector_task(MODEL, keep=ALL, at=START)
+
+        assert task is not None
+        assert here is not None
+        assert sorted(task.ended) == [(ANA, "f1"), (ANA, "f3")]
+        assert here.ended == ()
+
     async def test_a_fact_that_holds_again_gets_its_vector_again(self, store: Store) -> None:
         await colours(store, "green")
         await store.save_facts(new(fact("f1", "likes red")))
