@@ -510,7 +510,8 @@ class FactStore(Protocol):
     ) -> tuple[Fact, ...]:
         """Return the current facts of one owner, or with *history* all, last written first.
 
-        For paging, only those behind the fact with the id *after*; none if that is unknown.
+        For paging, only those behind the fact with the id *after*, or behind its place by the order of
+        ids if it was erased.
         """
 
     async def adopt_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:

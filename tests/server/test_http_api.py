@@ -368,7 +368,10 @@ async def test_facts_notes_and_the_log_are_read_in_pages(client: Client) -> None
         "Lisbon",
     ]
     assert rest["after"] is None
-    assert (await client.get("/v1/facts?user=bob&after=" + page["after"])).status_code == 404
+    assert (await get(client, "/v1/facts", user="bob", after=page["after"]))["facts"] == []
+    await client.http.delete(f"/v1/facts/{page['after']}?user=eve")
+    assert await get(client, "/v1/facts", user="eve", limit=2, after=page["after"]) == rest
+    assert (await client.get("/v1/facts?user=eve&after=null")).status_code == 422
 
 
 async def test_all_conversations_of_a_user_are_searched(client: Client) -> None:

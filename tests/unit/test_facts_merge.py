@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from remanence.clock import SystemClock
 from remanence.facts import merge_facts
 from remanence.facts.merge import needs_past
 from remanence.facts.relations import is_stated_in
@@ -43,6 +44,18 @@ def known(*summaries: str) -> tuple[Fact, ...]:
         )
         for number, summary in enumerate(summaries)
     )
+
+
+def test_the_ids_of_facts_sort_as_they_were_said() -> None:
+    drafts = [FactDraft(summary=f"keeps bee {n}") for n in range(9)]
+
+    new = merge_facts(
+        drafts, (), owner=ANA, source=None, made_by="extractive/4", clock=SystemClock()
+    ).facts
+
+    assert [fact.summary for fact in sorted(new, key=lambda fact: fact.id)] == [
+        draft.summary for draft in drafts
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from remanence.arguments import (
     require_words,
 )
 from remanence.clock import Clock
-from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
+from remanence.errors import InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS, TRIES, merge_known
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
@@ -223,18 +223,18 @@ class Facts:
     ) -> tuple[Fact, ...]:
         """Return the user's current facts, the last written first; with *history*, superseded ones too.
 
-        For paging, *after* is the id of the last fact that was seen.
+        For paging, *after* is the id of the last fact that was seen, even if it was forgotten since.
 
         Raises:
-            ConversationNotFound: the user has no fact *after*, such as one that was forgotten.
+            InvalidArgument: *after* is not the id of a fact, or another value is not of its type.
         """
         require_text(after=after, optional=True)
         require_count(limit=limit, optional=True)
         require_one_of(bool, history=history)
         owner = self._owner(user, tenant)
-        if after is not None and await self._store.fact(owner, after) is None:
-            raise ConversationNotFound(
-                f"the user has no fact {after!r:.80} to go on after: list from the beginning"
+        if after is not None and not after.startswith("fact"):  # the kind of its id
+            raise InvalidArgument(
+                f"after={after!r:.80} is not the id of a fact: use that of the last fact seen"
             )
         return await self._store.facts(owner, history=history, after=after, limit=limit)
 

@@ -42,11 +42,13 @@ def merge_facts(
     requests = sum(1 for draft in drafts if draft.forgets)
     ended = [fact for fact in past if fact.valid_to is not None]
     merge = _Merge(known, ended, CurrentFacts(known))
-    for draft in drafts:
+    # Those of one millisecond are in no order.
+    ids = sorted(clock.new_id("fact") for _ in drafts)
+    for id_, draft in zip(ids, drafts, strict=True):
         if not draft.summary.strip():
             continue
         fact = Fact(
-            id=clock.new_id("fact"),
+            id=id_,
             tenant=owner.tenant,
             user=owner.user,
             summary=" ".join(draft.summary.split()),

@@ -22,7 +22,7 @@ async def save_fact(memory: OpenMemory, tenant: Tenant, user: FactsUser, body: N
     return await memory.facts.save(user=user, tenant=tenant, **body.model_dump())
 
 
-@router.get("/v1/facts", responses=declare("invalid_message", "not_found"))
+@router.get("/v1/facts", responses=declare("invalid_message"))
 async def list_facts(
     memory: OpenMemory,
     tenant: Tenant,

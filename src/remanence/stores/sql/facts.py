@@ -65,6 +65,10 @@ def of_owner(
         end = connection.execute(
             "SELECT facts.key " + _FROM + _OF_OWNER + "AND id = ?", (*owner, after)
         ).get
+        if end is None:  # it was erased, but ids sort by creation time, as keys do
+            end = connection.execute(
+                "SELECT max(facts.key) + 1 " + _FROM + _OF_OWNER + "AND id < ?", (*owner, after)
+            ).get
     rows = connection.execute(
         _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) AND facts.key < ? "
         "ORDER BY facts.key DESC LIMIT ?",

@@ -38,7 +38,18 @@ class FactContract(Handles):
         assert [each.id for each in first + rest] == ["f5", "f4", "f3", "f1", "f0"]
         behind = await store.facts(ANA, history=True, after="f3", limit=2)
         assert [each.id for each in behind] == ["f2", "f1"]
-        assert await store.facts(BOB, after="f3") == await store.facts(ANA, after="f9") == ()
+        assert await store.facts(BOB, after="f3") == ()
+
+    async def test_facts_go_on_behind_the_place_of_an_erased_one(self, store: Store) -> None:
+        await store.save_facts(new(*(fact(f"f{n}", f"keeps bee {n}") for n in range(5))))
+        seen = await store.facts(ANA, limit=2)
+        for erased in (seen[-1].id, "f0"):
+            await store.forget_fact(ANA, erased)
+
+        rest = await store.facts(ANA, after=seen[-1].id)
+
+        assert [each.id for each in rest] == ["f2", "f1"]
+        assert await store.facts(ANA, after="f0") == ()
 
     async def test_a_saved_fact_is_read_as_it_was_written(self, store: Store, other: Store) -> None:
         whole = fact("f1", "keeps bees", conversation="chat", first_seq=3, last_seq=4, type="skill")
