@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, RemanenceError, WrongUser
-from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
+from remanence.types import ErrorText, Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
 Arguments: TypeAlias = Mapping[str, Any]  # as a model filled in the schema
@@ -245,7 +245,7 @@ def _tool(
         try:
             return await call(_arguments(given, known=properties))
         except RemanenceError as error:
-            return f"Error: {error}"
+            return ErrorText(f"Error: {error}")
 
     parameters = {
         "type": "object",

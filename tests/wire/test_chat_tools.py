@@ -306,6 +306,21 @@ async def test_the_memory_is_a_tool_of_a_chat(wire: Wire) -> None:
     assert reply.text == "By the window."
 
 
+async def test_a_memory_tool_that_fails_has_an_error_result(stream_wire: Wire) -> None:
+    stream_wire.server.script(
+        Reply("", calls=(Call("a", "memory_search", {"city": "Rome"}),)), Reply("Sorry.")
+    )
+    async with conversing() as conversation:
+        chat = chat_of(conversation, stream_wire, tools=memory_tools(conversation))
+        events = [event async for event in chat.stream("Where do I live?")]
+        messages = await conversation.messages()
+
+    (returned,) = (event for event in events if isinstance(event, ToolReturned))
+    assert returned.text == "Error: argument 'city' is unknown: use query, limit"
+    assert returned.is_error
+    assert [result.is_error for m in messages for result in m.tool_results] == [True]
+
+
 async def test_a_message_forgotten_by_the_model_is_left_in_no_list_of_the_tool(wire: Wire) -> None:
     steps: tuple[dict[str, Any], ...] = (
         {"query": "my number is"},

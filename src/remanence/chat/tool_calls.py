@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from remanence import telemetry
-from remanence.types import Message, Tool, ToolCallPart
+from remanence.types import ErrorText, Message, Tool, ToolCallPart
 from remanence.wire.json_value import loads
 from remanence.wire.message_rules import storable
 
@@ -45,7 +45,7 @@ async def run_tool(
         return _error_result(call, f"the tool has run, but returned a {kind} instead of a text")
     if (size := _size_in_bytes(text)) > max_bytes:
         return _error_result(call, f"the tool has run, but its result is too long: {size:,} bytes")
-    return Message.tool(call.id, storable(text))
+    return Message.tool(call.id, storable(text), is_error=isinstance(text, ErrorText))
 
 
 def refuse_call(call: ToolCallPart) -> Message:

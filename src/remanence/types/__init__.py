@@ -73,7 +73,7 @@ from remanence.types.state import (
     TapeVersion as TapeVersion,
     Unready as Unready,
 )
-from remanence.types.tool import Tool as Tool
+from remanence.types.tool import ErrorText as ErrorText, Tool as Tool
 from remanence.types.usage import (
     CallPermit as CallPermit,
     ModelPause as ModelPause,

@@ -13,6 +13,12 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Names that OpenAI and Anthropic accept."""
 
 
+class ErrorText(str):
+    """A text for the model that says why a tool failed: a chat reports it as an error result."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A function that a model may call.
