@@ -57,6 +57,7 @@ BODIES: dict[str, Any] = {
     "context": {},
     "forget": {"message_ids": ["m-1"]},
     "chat": {"text": "Hi."},
+    "fork": {"id": "trip-2", "last_seq": 1},
 }
 
 
@@ -87,6 +88,7 @@ async def test_a_key_opens_its_tenant_without_naming_it(client: Client, memory: 
         ("write", "POST", f"{CONVERSATION}/messages"),
         ("write", "POST", f"{CONVERSATION}/end"),
         ("write", "POST", f"{CONVERSATION}/flush"),
+        ("write", "POST", f"{CONVERSATION}/fork"),
         ("erase", "POST", f"{CONVERSATION}/forget"),
         ("erase", "DELETE", CONVERSATION),
         ("erase", "GET", "/v1/users/ana/export"),

@@ -16,6 +16,7 @@ from remanence.server.app import create_app
 from remanence.types import ImagePart, TextPart
 
 CHAT = "/v1/conversations/trip/chat"
+FORK = "/v1/conversations/trip/fork"
 
 
 async def kept(memory: Memory, user: str | None = None) -> list[str]:
@@ -33,6 +34,54 @@ async def test_a_turn_is_answered_and_kept(
     assert response.json()["usage"]["cache_read_tokens"] == 80
     assert await kept(memory, "ana") == ["Which gate?", "Gate B42."]
     assert [block.text for block in speaker.requests[0].context.system] == ["You help."]
+
+
+async def test_an_answer_is_regenerated_and_a_message_edited_in_a_fork(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    speaker.script.extend(["Gate A1.", "Seat 1A.", "Seat 2B.", "Bus 9."])
+    for text in ("Which gate?", "Which seat?"):
+        await client.post(CHAT, text=text)
+
+    begun = await client.post(FORK, id="again", last_seq=3)
+    again = await client.post("/v1/conversations/again/chat")
+    await client.post(FORK, id="edited", last_seq=2)
+    await client.post("/v1/conversations/edited/chat", text="Which bus?")
+
+    assert (begun.status_code, begun.json()["id"], begun.json()["last_seq"]) == (201, "again", 3)
+    assert again.json()["text"] == "Seat 2B."
+    texts = [message.text for message in await memory.conversation("edited").messages()]
+    assert texts == ["Which gate?", "Gate A1.", "Which bus?", "Bus 9."]
+    assert await kept(memory) == ["Which gate?", "Gate A1.", "Which seat?", "Seat 1A."]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "detail"),
+    [
+        ("none/fork?user=ana", {"id": "b", "last_seq": 1}, 404, "no conversation 'none'"),
+        ("trip/fork?user=ana", {"id": "b", "last_seq": 3}, 422, "which ends at 2"),
+        ("trip/fork?user=ana", {"id": "b", "last_seq": 0}, 422, "#/last_seq"),
+        ("trip/fork?user=ana", {"id": "..", "last_seq": 1}, 422, "cannot be a name"),
+        (
+            "trip/fork?user=ana",
+            {"id": "trip", "last_seq": 1},
+            409,
+            "'trip' already has messages: use another id",
+        ),
+        ("trip/fork?user=bob", {"id": "b", "last_seq": 1}, 409, "not open to user 'bob'"),
+    ],
+)
+async def test_a_fork_that_is_impossible_is_refused(
+    client: Client, memory: Memory, path: str, body: dict[str, object], status: int, detail: str
+) -> None:
+    trip = memory.conversation("trip", user="ana")
+    await trip.append(Message.user("Which gate?"), Message.assistant("Gate B42."))
+
+    response = await client.post(f"/v1/conversations/{path}", **body)
+
+    assert response.status_code == status
+    assert detail in response.json()["detail"]
+    assert [state.ref.id for state in await memory.conversations()] == ["trip"]
 
 
 async def test_a_turn_has_the_time_zone_of_the_user(client: Client, memory: Memory) -> None:

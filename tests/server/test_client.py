@@ -20,6 +20,7 @@ from remanence import Memory, Message
 from remanence.client import AsyncClient, Client, blocking, conversation, service
 from remanence.errors import (
     Closed,
+    ConversationGrown,
     ConversationNotFound,
     DuplicateMessage,
     InvalidArgument,
@@ -157,6 +158,17 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     assert await trip.delete() is None
     with pytest.raises(ConversationNotFound):
         await trip.state()
+
+
+async def test_a_conversation_is_forked_once(remote: AsyncClient) -> None:
+    trip = remote.conversation("trip", user="ana")
+    await trip.append(FLIGHT, {"role": "assistant", "content": "Noted."})
+
+    forked = await trip.fork("again", last_seq=1)
+
+    assert (forked.id, forked.user, forked.last_seq) == ("again", "ana", 1)
+    with pytest.raises(ConversationGrown, match="'again' already has messages"):
+        await trip.fork("again", last_seq=1)
 
 
 async def test_work_that_failed_is_tried_at_once_where_a_client_asks_for_it() -> None:

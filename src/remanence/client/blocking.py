@@ -22,6 +22,7 @@ class Conversation(Handle[AsyncConversation]):
     recall = blocking(AsyncConversation.recall)
     flush = blocking(AsyncConversation.flush)
     end = blocking(AsyncConversation.end)
+    fork = blocking(AsyncConversation.fork)
     forget = blocking(AsyncConversation.forget)
     delete = blocking(AsyncConversation.delete)
 

@@ -16,6 +16,7 @@ from remanence.http.documents import (
     ConversationDocument,
     FlushBody,
     ForgetBody,
+    ForkBody,
     MessageDocument,
     MessageFormat,
     MessagesDocument,
@@ -191,6 +192,14 @@ class AsyncConversation:
     async def end(self) -> ConversationDocument:
         """Observe all remaining messages and extract facts about the user; waits for the models."""
         return await self._post(ConversationDocument, "/end")
+
+    async def fork(self, id: str, *, last_seq: int) -> ConversationDocument:  # noqa: A002 - the field's name
+        """Begin the conversation *id* with the messages up to *last_seq*, and return its state.
+
+        The request is not retried. Raises `ConversationGrown` if that conversation has messages.
+        """
+        body = make_body(ForkBody, id=id, last_seq=last_seq)
+        return await self._post(ConversationDocument, "/fork", body, tries=1)
 
     async def forget(
         self,

@@ -16,6 +16,7 @@ from pydantic import (
     FailFast,
     Field,
     StrictBool,
+    StrictInt,
     TypeAdapter,
     model_validator,
 )
@@ -219,6 +220,13 @@ class FlushBody(_Body):
         default=False,
         description="Also failed steps that wait, and messages left without notes after failures.",
     )
+
+
+class ForkBody(_Body):
+    """The new conversation's `id`, and the `last_seq` that both share."""
+
+    id: Name
+    last_seq: StrictInt = Field(ge=1, description="The last message of the new conversation.")
 
 
 class ForgetBody(_Body):

@@ -6,6 +6,7 @@ from typing import Any, Final
 from remanence.errors import (
     Closed,
     ContextOverflow,
+    ConversationGrown,
     ConversationNotFound,
     DuplicateMessage,
     InvalidArgument,
@@ -23,6 +24,7 @@ MODEL_FAILED: Final = "model_failed"
 
 KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (InvalidMessage, 422, "invalid_message"),
+    (ConversationGrown, 409, "conversation_grown"),
     (InvalidArgument, 422, "invalid_argument"),
     (DuplicateMessage, 409, "duplicate_message"),
     (TurnTaken, 409, "turn_taken"),

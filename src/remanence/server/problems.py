@@ -71,6 +71,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
     (404, "not_found", "there is no conversation 'trip': append a message to begin it"),
     (408, "body_timeout", "the body did not arrive within 60 s: send it at once"),
+    (409, "conversation_grown", "conversation 'trip' already has messages: use another id"),
     (409, "duplicate_message", "message id 'm-1' is taken by message 4 of conversation 'trip'"),
     (409, "turn_taken", "another turn of conversation 'trip' is in progress: try again later"),
     (409, "wrong_user", "conversation 'trip' is not open to user 'bo': name its user"),

@@ -16,6 +16,7 @@ from remanence.http.documents import (
     ConversationsDocument,
     FlushBody,
     ForgetBody,
+    ForkBody,
     MessageDocument,
     MessageFormat,
     MessagesDocument,
@@ -29,7 +30,16 @@ from remanence.memory import Memory
 from remanence.server.messages import IdempotencyKey, read_message, write_message
 from remanence.server.problems import declare
 from remanence.server.routes import Limit, Named, OpenMemory, Tenant, User, new_conversation_id
-from remanence.types import ConversationRef, Hit, HitKind, LogEntry, Message, Receipt, Segment
+from remanence.types import (
+    ConversationRef,
+    Hit,
+    HitKind,
+    LogEntry,
+    MemoryState,
+    Message,
+    Receipt,
+    Segment,
+)
 from remanence.wire.json_value import JsonObject
 
 _OF_ONE: Final = declare("invalid_message", "wrong_user")
@@ -77,12 +87,16 @@ async def begin_conversation(
 @router.get("/{id}", responses=declare("invalid_message", "not_found", "wrong_user"))
 async def read_conversation(conversation: Named) -> ConversationDocument:
     """Return the state of the conversation; 404 before its first message."""
+    return ConversationDocument.model_validate(await _require_begun(conversation))
+
+
+async def _require_begun(conversation: Conversation) -> MemoryState:
     state = await conversation.state()
     if not state.last_seq:
         raise ConversationNotFound(
             f"there is no conversation {conversation.id!r:.80}: append a message to begin it"
         )
-    return ConversationDocument.model_validate(state)
+    return state
 
 
 @router.post(
@@ -210,6 +224,21 @@ async def flush_conversation(
     """Wait until no background work is due; the response reports failed steps."""
     given = {} if body is None else body.model_dump()
     return ConversationDocument.model_validate(await conversation.flush(**given))
+
+
+@router.post(
+    "/{id}/fork",
+    status_code=201,
+    responses=declare(
+        *("unreadable_body", "invalid_message", "not_found", "conversation_grown", "wrong_user")
+    ),
+)
+async def fork_conversation(conversation: Named, body: ForkBody) -> ConversationDocument:
+    """Begin another conversation with the messages up to one of them, and their notes."""
+    await _require_begun(conversation)
+    return ConversationDocument.model_validate(
+        await conversation.fork(body.id, last_seq=body.last_seq)
+    )
 
 
 @router.post("/{id}/forget", responses=_WITH_BODY)
