@@ -202,6 +202,7 @@ async def test_a_turn_that_is_sent_again_under_its_key_is_answered_once(
     assert other.status_code == 409
     assert len(speaker.requests) == 2
     assert await kept(memory) == ["Which gate?", "Gate B42.", "And the seat?", "Gate B42."]
+    assert (await memory.conversation("trip").messages())[0].id == "k-1"
 
 
 async def test_a_turn_that_failed_is_answered_when_it_is_sent_again_under_its_key(
