@@ -137,6 +137,39 @@ async def test_a_name_that_clients_drop_from_a_path_is_refused(
     assert await memory.conversations() == ()
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("/v1/conversations", {"id": "NAME"}, "#/id"),
+        ("/v1/conversations?user=NAME", {}, "#/user"),
+        ("/v1/conversations?tenant=NAME", {}, "#/tenant"),
+        ("/v1/conversations/NAME/messages", {"messages": []}, "#/id"),
+        ("/v1/conversations/NAME/chat", {"text": "Hi."}, "#/id"),
+        ("/v1/chat", {"text": "Hi.", "user": "NAME"}, "#/user"),
+        ("/v1/chat", {"text": "Hi.", "tenant": "NAME"}, "#/tenant"),
+        ("/v1/chat", {"message": {"role": "user", "content": "Hi.", "id": "NAME"}}, "the id"),
+        (f"{TRIP}/messages", {"messages": [{"role": "user", "content": "Hi.", "id": "NAME"}]}, "1"),
+        ("/v1/facts?user=NAME", {"summary": "Likes tea."}, "#/user"),
+    ],
+)
+async def test_nothing_begins_under_a_name_of_more_than_500_characters(
+    client: Client, memory: Memory, path: str, body: dict[str, Any], place: str
+) -> None:
+    def of(length: int) -> tuple[str, str]:
+        name = "é" * length
+        return path.replace("NAME", quote(name)), json.dumps(body).replace("NAME", name)
+
+    refused, taken = [
+        await client.http.post(url, content=content, headers={"content-type": "application/json"})
+        for url, content in (of(501), of(500))
+    ]
+
+    assert refused.status_code == 422
+    assert place in refused.json()["detail"]
+    assert "500" in refused.json()["detail"]
+    assert taken.is_success
+
+
 async def test_a_conversation_begins_with_or_without_a_name(client: Client) -> None:
     named = await client.post("/v1/conversations?user=ana", id="trip")
     new = await client.post("/v1/conversations")
@@ -179,7 +212,7 @@ async def test_a_conversation_and_a_user_may_have_any_printable_name(
 ) -> None:
     await memory.conversation(name, user=name).append(Message.user("I live in Ghent."))
     path, user = f"/v1/conversations/{quote(name, safe='')}", {"user": name}
-    fact = await client.http.post("/v1/facts", params=user, json={"summary": "Ana lives in Ghent."})
+    fact = await memory.facts.save("Ana lives in Ghent.", user=name)
     [message] = (await client.http.get(f"{path}/messages", params=user)).json()["messages"]
     exported = await client.http.get(f"/v1/users/{quote(name, safe='')}/export")
     erased = await client.http.delete(path, params=user)
@@ -188,7 +221,7 @@ async def test_a_conversation_and_a_user_may_have_any_printable_name(
     assert message["text"] == "I live in Ghent."
     assert "I live in Ghent." in exported.text
     assert erased.status_code == forgotten.status_code == 200
-    assert fact.json()["id"] in forgotten.json()["facts"]
+    assert fact.id in forgotten.json()["facts"]
     assert await memory.conversations() == ()
 
 

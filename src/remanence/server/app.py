@@ -49,6 +49,7 @@ from remanence.server.routes import (
     memory as memory_routes,
     proxy,
     require_known_query,
+    require_short_names,
     usage,
     users,
 )
@@ -201,7 +202,9 @@ def _routes(*, proxies: bool) -> list[BaseRoute]:
     router.include_router(health.router, responses=declare(of_all=OF_ALL))
     for routes in (conversations, memory_routes, facts, events, users, usage, chat):
         router.include_router(
-            routes.router, responses=declare(), dependencies=[Depends(require_known_query)]
+            routes.router,
+            responses=declare(),
+            dependencies=[Depends(require_known_query), Depends(require_short_names)],
         )
     if proxies:
         router.include_router(proxy.router, responses=declare())

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import Header
 
 from remanence.errors import InvalidMessage
-from remanence.http.documents import MessageFormat
+from remanence.http.documents import MAX_NAME, MessageFormat
 from remanence.types import Message
 from remanence.wire import anthropic, openai
 from remanence.wire.json_value import JsonObject, quote
@@ -46,7 +46,7 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
     *id_* is the id of a message without one.
 
     Raises:
-        InvalidMessage: the message is malformed, has a block of the other format, or a field that
+        InvalidMessage: the message is malformed, has a long id, a block of the other format, or a field that
             resembles `created_at`; other unknown blocks and fields belong to the provider.
     """
     names = islice(data, _MAX_COMPARED)
@@ -54,6 +54,10 @@ def read_message(data: JsonObject, kind: MessageFormat, *, id_: str | None = Non
     if similar and similar[0] != "created_at":
         raise InvalidMessage(f"{similar[0]!r} of a message is unknown: did you mean created_at?")
     given, at, fields = split_record(data)
+    if given is not None and len(given) > MAX_NAME:
+        raise InvalidMessage(
+            f"the id of a message has {len(given):,} characters, more than {MAX_NAME}: shorten it"
+        )
     message = _READERS[kind](fields)
     _refuse_other_format(message, kind)
     return message.replace(id=id_ if given is None else given, created_at=at)

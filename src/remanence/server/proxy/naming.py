@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from remanence.errors import InvalidMessage
-from remanence.http.documents import require_path_name
+from remanence.http.documents import MAX_NAME, require_path_name
 from remanence.server.access import without_scheme
 from remanence.wire.json_value import JsonObject, read_object
 
@@ -16,9 +16,6 @@ USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
 OMITTED: Final = "x-remanence-omitted"
 CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
-
-_MAX_NAME: Final = 500
-"""Characters of a conversation's name, which is in a header of each response."""
 
 _CLAUDE_CODE_HEADER: Final = "x-claude-code-session-id"
 _SESSION_HEADERS: Final = (
@@ -80,9 +77,9 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
     Raises:
         InvalidMessage: the name is too long for a header, or it or the user's cannot be in a path.
     """
-    if len(conversation) > _MAX_NAME:
+    if len(conversation) > MAX_NAME:
         raise InvalidMessage(
-            f"the conversation's name has {len(conversation):,} characters, more than {_MAX_NAME}: shorten it"
+            f"the conversation's name has {len(conversation):,} characters, more than {MAX_NAME}: shorten it"
         )
     user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
     try:

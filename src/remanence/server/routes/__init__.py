@@ -4,18 +4,18 @@ import hashlib
 import json
 from collections.abc import Iterator
 from typing import Annotated, get_args, get_origin
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
-from remanence.http.documents import Name, Text
+from remanence.http.documents import MAX_NAME, Name, Text
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
-from remanence.server.access import Authenticate, Caller
-from remanence.server.paths import PathName
+from remanence.server.access import Authenticate, Caller, scope_of
+from remanence.server.paths import PathName, path_of
 from remanence.server.problems import body_fields
 
 
@@ -71,6 +71,24 @@ def require_known_query(request: Request) -> None:
         if not is_list and len(request.query_params.getlist(name)) > 1
     ]
     if errors := [*unknown, *repeated, *_errors_of_bytes(request)]:
+        raise RequestValidationError(errors)
+
+
+def require_short_names(request: Request) -> None:
+    """Reject long names where something may begin under them; those of older databases can be read."""
+    if scope_of(request.method, path_of(request.scope)) != "write":
+        return
+    names = [("path", "id", unquote(request.path_params.get("id", "")))]
+    names += [("query", name, request.query_params.get(name, "")) for name in ("tenant", "user")]
+    if errors := [
+        {
+            "type": "string_too_long",
+            "loc": (part, name),
+            "msg": f"it has {len(value):,} characters, more than {MAX_NAME}: shorten it",
+        }
+        for part, name, value in names
+        if len(value) > MAX_NAME
+    ]:
         raise RequestValidationError(errors)
 
 
