@@ -183,11 +183,13 @@ async def test_a_conversation_begins_with_or_without_a_name(client: Client) -> N
 async def test_a_conversation_is_not_found_before_its_first_message(client: Client) -> None:
     await client.post("/v1/conversations", id="trip")
     before, listed = await client.get(TRIP), await client.get("/v1/conversations")
+    acts = [await client.post(f"{TRIP}/{act}") for act in ("end", "flush")]
     await client.post(f"{TRIP}/messages", messages=[{"role": "user", "content": "Hi."}])
     after = await client.get(TRIP)
 
-    assert before.status_code == 404
-    assert "there is no conversation 'trip'" in before.json()["detail"]
+    for response in (before, *acts):
+        assert response.status_code == 404
+        assert "there is no conversation 'trip'" in response.json()["detail"]
     assert listed.json()["conversations"] == []
     assert (after.status_code, after.json()["last_seq"]) == (200, 1)
 

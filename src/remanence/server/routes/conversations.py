@@ -211,17 +211,22 @@ async def recall(
     return await conversation.recall(query, limit=limit, kind=kind, since=since, until=until)
 
 
-@router.post("/{id}/end", responses=_OF_ONE)
+@router.post("/{id}/end", responses=declare("invalid_message", "not_found", "wrong_user"))
 async def end_conversation(conversation: Named) -> ConversationDocument:
     """Observe all remaining messages and extract facts about the user; waits for the models."""
+    await _require_begun(conversation)
     return ConversationDocument.model_validate(await conversation.end())
 
 
-@router.post("/{id}/flush", responses=_WITH_BODY)
+@router.post(
+    "/{id}/flush",
+    responses=declare("unreadable_body", "invalid_message", "not_found", "wrong_user"),
+)
 async def flush_conversation(
     conversation: Named, body: FlushBody | None = None
 ) -> ConversationDocument:
     """Wait until no background work is due; the response reports failed steps."""
+    await _require_begun(conversation)
     given = {} if body is None else body.model_dump()
     return ConversationDocument.model_validate(await conversation.flush(**given))
 
