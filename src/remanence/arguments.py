@@ -54,7 +54,7 @@ def bad_character(text: str) -> str | None:
     except UnicodeEncodeError as error:
         return (
             f"has the lone surrogate {text[error.start]!r} at position {error.start}: "
-            "decode the text with errors='replace' first"
+            "leave it out, or replace it by U+FFFD"
         )
     return None
 

@@ -29,7 +29,7 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
     "NUL": (Message.user("a\x00b"), r"NUL character at position 1: remove it"),
     "lone surrogate": (
         Message.user("ok \ud83d"),
-        r"lone surrogate '\\ud83d' at position 3: decode the text with errors='replace'",
+        r"lone surrogate '\\ud83d' at position 3: leave it out, or replace it by U\+FFFD",
     ),
     "long name": (
         Message.user("x", name="n" * 20_000),
@@ -189,7 +189,7 @@ async def test_a_time_that_another_message_has_no_zone_for_is_observed(
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({"role": "user", "content": 5}, "content is of type 'int': pass a string or a list"),
+        ({"role": "user", "content": 5}, "content 5 is not a text: pass a string or a list"),
         ({"role": "user", "content": [5]}, "content part 5 is not an object"),
         ({"role": "pirate", "content": "x"}, "role 'pirate' is unknown"),
         ({"content": "x"}, "role None is unknown"),
@@ -210,7 +210,7 @@ def test_a_malformed_openai_message_is_refused_by_name(data: dict[str, Any], tex
     ("data", "text"),
     [
         ({"role": "tool", "content": "x"}, "role 'tool' is unknown: use 'user' or 'assistant'"),
-        ({"role": "user", "content": None}, "content is of type 'NoneType'"),
+        ({"role": "user", "content": None}, "content None is not a text: pass a string"),
         ({"role": "user", "content": ["x"]}, "content part 'x' is not an object"),
     ],
 )

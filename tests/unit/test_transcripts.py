@@ -256,7 +256,7 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
         ([{"type": "event_msg", "payload": {}}], "is part of an export: use 'remanence import'"),
         ([{"mapping": 5}], "{'mapping': 5} has no role; messages are"),
         ([{"role": "user"}], "t.jsonl, line 1: {'role': 'user'} has no content: add"),
-        ([said(7)], "t.jsonl, line 1: content is of type 'int': pass a string"),
+        ([said(7)], "t.jsonl, line 1: content 7 is not a text: pass a string"),
         ([said("a", created_at="yesterday")], "line 1: created_at 'yesterday' is not a time: write ISO"),
         ([said("a", timestamp=True)], "t.jsonl, line 1: timestamp True is not a time"),
         ([said("a", timestamp=1e300)], "t.jsonl, line 1: timestamp 1e+300 is not a time"),

@@ -185,7 +185,9 @@ class MessageDocument(BaseModel):
     kind: MessageKind
     created_at: datetime | None
     tokens: int
-    text: str
+    text: str = Field(
+        description="The text parts; tool calls and results, like media, are only in `rendered`."
+    )
     rendered: list[JsonObject] = []
 
 

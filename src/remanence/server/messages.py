@@ -69,8 +69,8 @@ def _refuse_other_format(message: Message, kind: MessageFormat) -> None:
     for part in chain(message.content, results):
         if isinstance(part, OtherPart) and part.scope == "part" and _can_read(parse_part, part):
             raise InvalidMessage(
-                f"{quote(part.value)} is not a block of the format {kind!r}: pass "
-                f'format="{other}", with messages of that format'
+                f"{quote(part.value)} is not a block of the format {kind!r}: use "
+                f"the format {other!r}, with messages of that format"
             )
 
 

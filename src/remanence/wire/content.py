@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from remanence.errors import InvalidMessage
-from remanence.wire.json_value import JsonObject, dumps, loads
+from remanence.wire.json_value import JsonObject, dumps, loads, quote
 from remanence.wire.parts import (
     Dialect,
     Extra,
@@ -59,7 +59,7 @@ def read_content(
         return (TextPart(text=content),) if content else ()
     if not isinstance(content, list):
         raise InvalidMessage(
-            f"{what} is of type {type(content).__name__!r}: pass a string or a list of parts"
+            f"{what} {quote(content)} is not a text: pass a string or a list of parts"
         )
     return tuple(map(read, content))
 
