@@ -1150,7 +1150,7 @@ async def test_a_model_is_asked_for_facts_at_the_end() -> None:
     assert request.purpose == "facts"
     assert "Lisbon" in request.prompt
     assert (fact.summary, fact.type, fact.tags) == ("Lives in Lisbon", "profile", ("home",))
-    assert (fact.first_seq, fact.made_by) == (1, "extract/3 scripted-model")
+    assert (fact.first_seq, fact.made_by) == (1, "extract/4 scripted-model")
 
 
 async def test_a_saved_value_from_before_the_current_one_is_kept_in_the_history() -> None:

@@ -541,6 +541,22 @@ async def test_a_model_is_shown_what_is_known_and_may_replace_it() -> None:
     assert (draft.replaces, draft.first_seq) == ("known-fact", 1)
 
 
+async def test_a_model_is_shown_the_messages_before_and_their_numbers_count_as_said() -> None:
+    asked, answered = request("Do you have room 731?", "Yes, since I was five.").messages
+    model = ScriptedModel(
+        ['[{"summary": "Has had room 731 since the age of five", "source": [1, 2]}]']
+    )
+    later = dataclasses.replace(request(), before=(asked,), messages=(answered,))
+
+    (draft,) = await ModelFacts(model).extract(later)
+
+    assert (draft.first_seq, draft.last_seq) == (2, 2)
+    assert model.requests[0].prompt.startswith(
+        "<data-1 earlier messages>\nFri 2026-05-01 10:00 UTC\n#1 user: Do you have room 731?\n"
+        "</data-1>\n\n<data-1 messages>\nFri 2026-05-01 10:00 UTC\n#2 user: Yes, since I was five.\n"
+    )
+
+
 async def test_messages_after_the_last_note_reach_the_model_beside_the_notes() -> None:
     told = request("I grow roses. " * 800, "I keep bees.")
     note = Note(text="Ana grows roses", first_seq=1, last_seq=1)

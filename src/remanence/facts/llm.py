@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
@@ -22,9 +22,9 @@ from remanence.observers.llm.transcript import transcript
 from remanence.observers.llm.writer import ModelCaller
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
-from remanence.types import FactDraft
+from remanence.types import FactDraft, Message
 
-EXTRACT_VERSION = "extract/3"
+EXTRACT_VERSION = "extract/4"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 MIN_FACTS, TOKENS_A_FACT = 20, 20
@@ -33,6 +33,9 @@ MIN_FACTS, TOKENS_A_FACT = 20, 20
 
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
+BEFORE_TOKENS = 2_000
+"""The limit for all earlier messages, which are shown for context only."""
+
 _SEPARATOR = re.compile(r"(?<=\d)[., '’](?=\d{3}(?!\d))")
 _NUMBER = re.compile(r"\d{3,}")
 """Shorter numbers may be said in words."""
@@ -106,21 +109,24 @@ class ModelFacts(ModelCaller):
 
 
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:
-    """Yield the notes and the messages after them, or only the messages if they are few.
+    """Yield earlier messages, the notes, and the messages after them, or no notes if they are few.
 
     Notes of few messages are too brief.
     """
+    yield _message_section("earlier messages", request.before, BEFORE_TOKENS)
     messages = request.messages
     if request.notes and sum(message.tokens for message in messages) > FEW_TOKENS:
         yield Section("notes", note_entries(request.notes))
         noted_seq = max(note.last_seq for note in request.notes)
         messages = tuple(message for message in messages if message.seq > noted_seq)
-    if not messages:
-        return
+    yield _message_section("messages", messages, ROOM_TOKENS)
+
+
+def _message_section(kind: str, messages: Sequence[Message], room_tokens: int) -> Section:
     shown = transcript(
-        messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=count_tokens
+        messages, message_tokens=MESSAGE_TOKENS, room_tokens=room_tokens, count=count_tokens
     )
-    yield Section("messages", tuple(below_times((item.at, item.entry) for item in shown)))
+    return Section(kind, tuple(below_times((item.at, item.entry) for item in shown)))
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
@@ -136,7 +142,7 @@ def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
         return True
     texts = [known.summary for known in request.known[:KNOWN_FACTS]]
     texts += [format_line(note) for note in request.notes]
-    for message in request.messages:
+    for message in (*request.before, *request.messages):
         texts += [message.full_text, str(message.created_at)]
     return numbers <= _numbers("\n".join(texts))
 
