@@ -541,6 +541,15 @@ async def test_a_model_is_shown_what_is_known_and_may_replace_it() -> None:
     assert (draft.replaces, draft.first_seq) == ("known-fact", 1)
 
 
+async def test_a_model_replaces_no_fact_that_it_was_not_shown() -> None:
+    known = tuple(fact(f"Likes tea of kind {n}") for n in range(130))
+    model = ScriptedModel(['[{"summary": "Likes coffee", "replaces": 115}]'])
+
+    (draft,) = await ModelFacts(model).extract(request("I like coffee.", known=known))
+
+    assert draft.replaces is None
+
+
 async def test_a_model_is_shown_the_messages_before_and_their_numbers_count_as_said() -> None:
     asked, answered = request("Do you have room 731?", "Yes, since I was five.").messages
     model = ScriptedModel(

@@ -152,8 +152,8 @@ def _numbers(text: str) -> set[str]:
 
 
 def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:
-    place = fact.replaces or 0
-    replaced = request.known[place - 1] if 0 < place <= len(request.known) else None
+    place, shown = fact.replaces or 0, request.known[:KNOWN_FACTS]
+    replaced = shown[place - 1] if 0 < place <= len(shown) else None
     first_seq, last_seq = _source(fact, request)
     times = {message.seq: message.created_at for message in request.messages}
     return FactDraft(
