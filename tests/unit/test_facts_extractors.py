@@ -541,6 +541,15 @@ async def test_a_model_is_shown_what_is_known_and_may_replace_it() -> None:
     assert (draft.replaces, draft.first_seq) == ("known-fact", 1)
 
 
+async def test_facts_that_a_model_weighs_in_its_thoughts_are_left_out() -> None:
+    thoughts = 'Perhaps {"summary": "Likes coffee"}?\n</think>\n'
+    model = ScriptedModel([thoughts + '[{"summary": "Likes tea"}]'])
+
+    drafts = await ModelFacts(model).extract(request("I like tea."))
+
+    assert [draft.summary for draft in drafts] == ["Likes tea"]
+
+
 async def test_a_model_replaces_no_fact_that_it_was_not_shown() -> None:
     known = tuple(fact(f"Likes tea of kind {n}") for n in range(130))
     model = ScriptedModel(['[{"summary": "Likes coffee", "replaces": 115}]'])

@@ -423,6 +423,24 @@ async def test_tokens_that_end_a_turn_are_no_part_of_an_answer(end: str) -> None
     assert [note.text for note in draft.notes] == ["likes <|tea|> a lot"]
 
 
+@pytest.mark.parametrize("end", ["\n</think>\n\n", " That is all.</think>\n", "\n</THINKING>"])
+async def test_thoughts_whose_opening_tag_the_server_keeps_are_no_notes(end: str) -> None:
+    thoughts = f"Okay, a plan.\n#1 Ana: maybe coffee?\nSo I write:{end}"
+    draft = await _observe(_said("tea"), [f"{thoughts}#1 Ana: likes tea"])
+
+    assert [note.text for note in draft.notes] == ["likes tea"]
+    assert draft.dropped == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["ends with </think>", "the tag </think> stays", "<think>, </think>"]
+)
+async def test_a_note_may_name_the_tag_that_ends_thoughts(text: str) -> None:
+    draft = await _observe(_said("a", "b"), [f"#1 Ana: likes tea\n#2 Ana: {text}\n"])
+
+    assert [note.text for note in draft.notes] == ["likes tea", text]
+
+
 async def test_a_note_that_speaks_of_a_tag_of_thoughts_ends_no_answer() -> None:
     lines = "{#1} Why does <think> appear?\n{#2} By <think>so</think>.\n<THINK>Enough?"
     draft = await _observe(_said("Why does <think> appear?", "By <think>so</think>."), [lines])

@@ -23,6 +23,15 @@ _THOUGHTS = re.compile(
     r"^\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 """Thoughts begin a line; within one, a note speaks of such a tag."""
+_UNOPENED_THOUGHTS = re.compile(
+    r"\A(?:(?:(?!<think)[^\n])*+\n)*?"
+    r"(?:</think(?:ing)?>|(?![^\w\n]*+\d)(?:(?!</?think)[^\n])++</think(?:ing)?>[ \t]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Thoughts whose opening tag is in the prompt, where some chat templates put it.
+
+Their end begins a line, or ends one that does not begin with a number, as a note does.
+"""
 _STOP = re.compile(r"(?:<\|\w{1,30}\|>\s*)+\Z")
 """Tokens that end a model's turn, which some servers leave in the text."""
 
@@ -100,8 +109,8 @@ async def ask_once(model: Model, question: Question) -> Answer:
             is_follow_up=question.is_follow_up,
         )
     )
-    text = storable(answer.text)
-    text = _STOP.sub("", _THOUGHTS.sub("", text).strip()).strip()
+    text = _UNOPENED_THOUGHTS.sub("", _THOUGHTS.sub("", storable(answer.text)))
+    text = _STOP.sub("", text.strip()).strip()
     return Answer(text, answer.complete, answer.usage.model or model.name)
 
 
