@@ -139,6 +139,21 @@ def test_items_below_the_last_line_with_a_head_stay() -> None:
     assert [note.text for note in notes] == ["buys for dinner", "rice", "and beans"]
 
 
+def test_a_head_without_a_text_is_that_of_the_line_or_the_list_below_it() -> None:
+    read = _read(
+        "#1 [Fact]\n#3 [CRITICAL Decision]\nAna: no peanuts\nA word between.\n"
+        "**#5 [Decision]**\n\n- Ana: no car\n- Ben: no bus\nThat is all."
+    )
+
+    assert [(n.first_seq, n.last_seq, n.priority, n.speaker, n.text) for n in read.notes] == [
+        (3, 3, "CRITICAL", "Ana", "no peanuts"),
+        (1, 40, "NOTE", None, "A word between."),
+        (5, 5, "IMPORTANT", "Ana", "no car"),
+        (5, 5, "IMPORTANT", "Ben", "no bus"),
+    ]
+    assert [line.text for line in read.dropped] == ["That is all."]
+
+
 @pytest.mark.parametrize("numbers", ["#99", "{#99}", "#98-99", "**#99**"])
 def test_a_line_of_a_message_that_was_not_shown_is_dropped_as_invented(numbers: str) -> None:
     read = _read(f"{numbers} [CRITICAL Fact] Ana: one\n#2 Ana: two")

@@ -138,28 +138,40 @@ def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def _lines(text: str, origin: Origin) -> Iterator[tuple[str, Note, Head]]:
-    """Yield the lines with their notes and heads."""
+    """Yield the lines with their notes and heads.
+
+    The head of a line without a text is that of the next one, or of each item of a list below it.
+    """
     topic: str | None = None
+    above: Head | None = None
+    above_list: Head | None = None
     for raw in _BREAKS.split(text):
         line = raw.strip()
         if not line.strip("-*_=#|") or _FENCE.fullmatch(line) or _WORD.fullmatch(line):
             continue
         if _DAY_HEADING.fullmatch(line):
             topic = None
-        elif heading := _TOPIC.fullmatch(line):
+        elif (heading := _TOPIC.fullmatch(line)) and (
+            heading[1] or read_head(heading[2], origin.seqs).rest
+        ):
             # A title that only repeats a speaker or a generic word is no topic.
             name = one_line(redact(heading[1] or heading[2]))
             is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
             topic = None if is_plain else name
         else:
-            note, head = _read(line, origin, topic)
+            is_item = bool(_ITEM.match(line))
+            note, head = _read(line, origin, topic, above_list if is_item else above)
             if note.text:
                 yield raw, note, head
+            above = head if head.numbers and not note.text else None
+            above_list = head if above or (above_list and is_item) else None
 
 
-def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, Head]:
+def _read(line: str, origin: Origin, topic: str | None, above: Head | None) -> tuple[Note, Head]:
     item = _ITEM.match(line)
     head = read_head(line[item.end() :] if item else line, origin.seqs)
+    if above is not None and not head.formed:
+        head = above._replace(rest=head.rest)
     valid = [number for number in head.numbers if number in origin.seqs]
     first, last = min(valid, default=origin.first_seq), max(valid, default=origin.last_seq)
     observed_at, misplaced = _observed_at(head, origin, first, last)
