@@ -66,6 +66,11 @@ def test_what_only_looks_like_a_head_is_text(line: str, text: str) -> None:
         ("#3-#5", 3, 5),
         ("#3–5", 3, 5),
         ("#3, #5", 3, 5),
+        ("#3/#5", 3, 5),
+        ("#3 & #5", 3, 5),
+        ("#3; #5", 3, 5),
+        ("＃3", 3, 3),
+        ("＃3、＃5", 3, 5),
         ("{#3-#5}", 3, 5),
         ("[#3]", 3, 3),
         ("#3:", 3, 3),
@@ -81,6 +86,37 @@ def test_numbers_are_read_in_many_shapes(head: str, first_seq: int, last_seq: in
 
     assert (note.first_seq, note.last_seq, note.text) == (first_seq, last_seq, "rent is due")
     assert note.observed_at == _AT + timedelta(hours=first_seq - 1)
+
+
+@pytest.mark.parametrize(
+    "head", ["#3,5", "#3-4,5", "#3, 5", "#3 and #5", "#3, #4 und #5", "#3/5", "[#3;5]", "**#3,5**:"]
+)
+def test_numbers_in_a_row_are_read_before_a_tag(head: str) -> None:
+    (note,) = _notes(f"{head} [CRITICAL Decision] Ana: no car")
+
+    assert (note.first_seq, note.last_seq, note.priority) == (3, 5, "CRITICAL")
+    assert (note.speaker, note.text) == ("Ana", "no car")
+
+
+def test_numbers_in_a_row_are_read_before_a_name() -> None:
+    (note,) = _notes("#3,5 Ana: no car")
+
+    assert (note.first_seq, note.last_seq, note.text) == (3, 5, "no car")
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("#3 is #5 in the list", "is #5 in the list"),
+        ("#3 and #5: both agree", "and #5: both agree"),
+        ("#3 and #5 (see page 4)", "and #5 (see page 4)"),
+        ("#3 5 [important] cities", "5 [important] cities"),
+        ("#1,500 is the sum", "#1,500 is the sum"),
+        ("#1/2 of all", "#1/2 of all"),
+    ],
+)
+def test_numbers_in_a_row_before_a_text_are_part_of_it(line: str, text: str) -> None:
+    assert [note.text for note in _notes(line)] == [text]
 
 
 @pytest.mark.parametrize(

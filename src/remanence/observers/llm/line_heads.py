@@ -13,9 +13,18 @@ from remanence.types import Priority, Tag
 
 _TAG_NAMES = r"decision|preference|fact|issue|next[ _-]?step|outcome"
 
-_LIST = r"#[0-9]{1,12}(?:[-–—]#?[0-9]{1,12}|\s?[-–—,]\s?#[0-9]{1,12}){0,50}"
 _MARK = r"(?:\*\*|__|`)?"
 _END = rf"{_MARK}:?{_MARK}(?:\s+|$)"
+_HASH, _NUMBER, _BETWEEN = r"[#＃]", r"[0-9]{1,12}", r"\s?[-–—,;/&、，]\s?"
+_TAGGED = rf"(?=[\])]?{_END}{_MARK}[\[(](?i:critical|important|note|{_TAG_NAMES}))"
+_NAMED = rf"(?=[\])]?{_END}[^:\s]{{1,40}}(?:\s[^:\s]{{1,40}})?:)"
+_LIST = (
+    rf"{_HASH}{_NUMBER}(?:{_BETWEEN}{_HASH}?{_NUMBER}|\s[^\W\d_]{{1,4}}\s{_HASH}{_NUMBER}{_TAGGED})"
+    rf"{{1,50}}(?:{_TAGGED}|{_NAMED})"
+    rf"|{_HASH}{_NUMBER}(?:[-–—]{_HASH}?{_NUMBER}|{_BETWEEN}{_HASH}{_NUMBER}){{0,50}}"
+)
+"""Numbers without their own `#`, and behind a short word, count only before a tag or a name."""
+
 _NUMBERS = re.compile(rf"{_MARK}(?:[\[(]?({_LIST})[\])]?|\{{\s?({_LIST})\s?\}}){_END}")
 _BRACKET = re.compile(rf"{_MARK}[\[(]([A-Za-z][A-Za-z ,/_-]{{1,40}})[\])]{_END}")
 _BARE_PRIORITY = re.compile(rf"{_MARK}(CRITICAL|IMPORTANT|NOTE){_MARK}:?\s+(?={_MARK}[\[(])")
