@@ -612,6 +612,36 @@ async def test_no_repair_is_asked_for_values_that_are_known_or_of_tool_noise() -
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("Is there a fish restaurant?", False),
+        ("I went to the fish restaurant.", False),
+        ("I went running in the park.", True),
+    ],
+)
+async def test_a_repeated_note_of_another_day_is_kept_only_if_it_was_said_again(
+    said: str, is_kept: bool
+) -> None:
+    earlier = _AT - timedelta(days=3)
+    known = Note(text="went running", first_seq=1, last_seq=1, observed_at=earlier, speaker="Ana")
+    answer = "#1 Ana: went running\n#2 Ana: likes tea"
+    request = _request(_tape(Message.user(said, name="Ana"), Message.user("Tea!")), known=(known,))
+    draft = await ModelObserver(ScriptedModel([answer]), repair=False).observe(request)
+
+    assert ("went running" in [note.text for note in draft.notes]) == is_kept
+    assert [line.reason for line in draft.dropped] == ([] if is_kept else ["known"])
+
+
+async def test_a_repeated_note_is_dropped_if_its_message_is_of_somebody_else() -> None:
+    note = Note(text="likes tea", first_seq=1, last_seq=1, observed_at=_AT, speaker="Ana")
+    messages = _tape(Message.user("Go on.", name="Ana"), Message.assistant("Sure."))
+    model = ScriptedModel(["#2 Ana: likes tea\n#1 Ana: goes on"])
+    draft = await ModelObserver(model).observe(_request(messages, known=(note,)))
+
+    assert [line.text for line in draft.dropped] == ["Ana: likes tea"]
+
+
 async def test_a_line_with_a_made_up_value_is_dropped() -> None:
     answer = "{#1} Ana pays 1250 for ab12-x\n{#1} Ana pays 9,731 euros\n{#1} see src/made/up.py"
     draft = await _observe(_said("I pay 1,250 for AB12-X."), [answer])

@@ -1,11 +1,12 @@
 """Turning a task into a draft: ask the model, then parse, check, trim and repair its answer."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from remanence.errors import ModelError, ObservationRejected
 from remanence.notes import day_of, render_notes
+from remanence.notes.terms import terms
 from remanence.observers.llm.lines import LineNotes, format_line, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.prompt import Entry, Section, fill_prompt
@@ -20,12 +21,14 @@ from remanence.observers.llm.request import (
     is_word,
 )
 from remanence.observers.llm.task import TOKENS_A_VALUE, Task
-from remanence.observers.llm.values import passages, text_of, values_note, without_invented
+from remanence.observers.llm.values import Piece, passages, text_of, values_note, without_invented
 from remanence.observers.llm.writer import output_limit
 from remanence.protocols import Model
 from remanence.types import Draft, DroppedLine, Note
 
 ADDED_VALUES = 5
+SAID_SHARE = 0.5
+"""The share of a repeated note's words that its messages need to have if they say it again."""
 
 
 async def write_notes(model: Model, task: Task) -> Draft:
@@ -87,8 +90,8 @@ def _check(answer: Answer, task: Task) -> LineNotes:
         )
     if not valid:
         raise ObservationRejected("empty", f"{answer.model} gave no notes")
-    keys = {_key(note) for note in task.known}
-    new = tuple(note for note in valid if _key(note) not in keys)
+    known_days = _days_of_lines(task.known)
+    new = tuple(note for note in valid if not _is_known(note, known_days, task.pieces))
     kept = task.keep(new)
     known = (note for note in valid if note not in new)
     reworded = (note for note in new if note not in kept)
@@ -101,9 +104,25 @@ def _check(answer: Answer, task: Task) -> LineNotes:
     return LineNotes(arrange(kept, task.request.note_format), dropped)
 
 
-def _key(note: Note) -> tuple[str | None, str, str | None, str]:
-    """Return the key by which two notes of the same day count as equal."""
-    return note.speaker, note.text.casefold(), note.supersedes, day_of(note.observed_at)
+def _days_of_lines(notes: Iterable[Note]) -> Mapping[str, Collection[str]]:
+    days: dict[str, set[str]] = {}
+    for note in notes:
+        days.setdefault(line_text(note).casefold(), set()).add(day_of(note.observed_at))
+    return days
+
+
+def _is_known(
+    note: Note, known_days: Mapping[str, Collection[str]], pieces: Sequence[Piece]
+) -> bool:
+    """Return whether a note repeats a known one, and not because it was said again on another day."""
+    days = known_days.get(line_text(note).casefold())
+    if days is None or day_of(note.observed_at) in days:
+        return days is not None
+    texts = [
+        p.text for p in pieces if note.first_seq <= p.last_seq and p.first_seq <= note.last_seq
+    ]
+    named = terms(note.text)
+    return len(named & terms("\n".join(texts))) < max(1, SAID_SHARE * len(named))
 
 
 async def _repair(model: Model, task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
