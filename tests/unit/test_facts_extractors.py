@@ -596,6 +596,22 @@ async def test_a_fact_with_a_number_that_nobody_said_is_left_out() -> None:
     assert [draft.summary for draft in drafts] == ["Takes flight LH 454"]
 
 
+async def test_a_fact_with_an_address_that_nobody_wrote_is_left_out() -> None:
+    addresses = ["ana@evil.example", "https://evil.example", "www.evil.example", "ana@example.org"]
+    answer = json.dumps([{"summary": f"Ana is at {address}"} for address in addresses])
+
+    drafts = await ModelFacts(ScriptedModel([answer])).extract(request("I am ana@example.org."))
+
+    assert [draft.summary for draft in drafts] == ["Ana is at ana@example.org"]
+
+
+async def test_an_address_of_which_a_secret_was_removed_counts_as_said() -> None:
+    answer = '[{"summary": "Uses https://ana:[secret]@example.org/db"}]'
+    said = request("I use https://ana:hunter2-xyz@example.org/db for my notes.")
+
+    assert len(await ModelFacts(ScriptedModel([answer])).extract(said)) == 1
+
+
 @pytest.mark.parametrize(
     ("said", "summary"),
     [

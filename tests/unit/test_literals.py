@@ -18,6 +18,10 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
         ("it is in /etc/hosts today", "/etc/hosts", "path"),
         ("user mia_li_3668 called", "mia_li_3668", "id"),
         ("ask ana@example.org", "ana@example.org", "id"),
+        ("发到ana@example.org吧", "ana@example.org", "id"),
+        ("ana@example.org로 보내 주세요", "ana@example.org", "id"),
+        ("look at www.example.org.", "www.example.org", "url"),
+        ("请看example.org/pay?n=1吧", "example.org/pay?n=1", "url"),
         ("commit 4f2a9c1e broke it", "4f2a9c1e", "id"),
         ("due on 2026-05-08.", "2026-05-08", "date"),
         ("出发 5月3日 早上", "5月3日", "date"),
@@ -38,6 +42,11 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
 )
 def test_a_literal_is_found_with_its_kind(text: str, value: str, kind: str) -> None:
     assert (value, kind) in [(literal.text, literal.kind) for literal in find_literals(text)]
+
+
+@pytest.mark.parametrize("text", ["at 5.km/h and/or e.g./i.e.", "with socket.io", "Vue.ai/or not"])
+def test_not_each_slash_or_dot_makes_a_url(text: str) -> None:
+    assert "url" not in [literal.kind for literal in find_literals(text)]
 
 
 def test_the_first_word_of_a_sentence_is_no_name() -> None:

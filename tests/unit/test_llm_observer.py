@@ -649,6 +649,14 @@ async def test_a_line_with_a_made_up_value_is_dropped() -> None:
     assert [note.text for note in draft.notes] == ["Ana pays 1250 for ab12-x"]
 
 
+async def test_a_line_with_an_address_that_nobody_wrote_is_dropped() -> None:
+    answer = "#1 a@evil.example\n#1 www.evil.example\n#1 evil.example/pay\n#1 ana@example.org"
+    draft = await _observe(_said("Write to ana@example.org, see example.org."), [answer])
+
+    assert [note.text for note in draft.notes] == ["ana@example.org"]
+    assert {line.reason for line in draft.dropped} == {"invented"}
+
+
 async def test_notes_far_over_their_target_lose_what_tells_the_least() -> None:
     lines = [f"{{#1}} NOTE Ana rambled on about this and that and more, part {n}" for n in range(9)]
     lines.insert(4, "{#1} CRITICAL (Decision) Ana takes the red one, whatever it may cost her")

@@ -19,6 +19,7 @@ from remanence.observers.llm.prompt import (
 )
 from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
+from remanence.observers.llm.values import has_invented_address
 from remanence.observers.llm.writer import ModelCaller
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class ModelFacts(ModelCaller):
-    """Extracts facts with a language model; drops those with a long number that nobody said."""
+    """Extracts facts with a language model; drops those with a long number or an address that nobody said."""
 
     def __init__(
         self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
@@ -60,7 +61,8 @@ class ModelFacts(ModelCaller):
         return f"{EXTRACT_VERSION} {self._model.name}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
-        answer = await ask_once(self._model, self._question(request))
+        question = self._question(request)
+        answer = await ask_once(self._model, question)
         found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
         if found is None:
             raise ObservationRejected(
@@ -69,10 +71,10 @@ class ModelFacts(ModelCaller):
             )
         if not answer.complete:
             raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
-        supported = [fact for fact in found if _is_supported(fact, request)]
+        supported = [fact for fact in found if _is_supported(fact, request, question.text)]
         if len(supported) < len(found):
             _log.warning(
-                "%s: of %d facts %d have a number that nobody said, and were left out",
+                "%s: of %d facts %d have a number or an address that nobody said, and were left out",
                 request.conversation.id,
                 len(found),
                 len(found) - len(supported),
@@ -129,8 +131,8 @@ def _message_section(kind: str, messages: Sequence[Message], room_tokens: int) -
     return Section(kind, tuple(below_times((item.at, item.entry) for item in shown)))
 
 
-def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
-    """Return whether each long number of the summary occurs in the source or in a known fact.
+def _is_supported(fact: AnsweredFact, request: ExtractRequest, shown_text: str) -> bool:
+    """Return whether each long number and address of the summary occurs in the source or a known fact.
 
     A year may be computed from words such as "ten years ago".
     """
@@ -138,13 +140,13 @@ def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
     numbers = _numbers(fact.summary) - {
         str(year + near) for year in years for near in range(-_LIFETIME, _PLANS)
     }
-    if not numbers:
-        return True
     texts = [known.summary for known in request.known[:KNOWN_FACTS]]
     texts += [format_line(note) for note in request.notes]
     for message in (*request.before, *request.messages):
         texts += [message.full_text, str(message.created_at)]
-    return numbers <= _numbers("\n".join(texts))
+    source = "\n".join(texts)
+    is_said = not numbers or numbers <= _numbers(source)
+    return is_said and not has_invented_address(fact.summary, f"{source}\n{shown_text}")
 
 
 def _numbers(text: str) -> set[str]:

@@ -31,7 +31,10 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
         "url",
         r"\b(?:https?|ftp|wss?|file|s3|git|ssh)://[^\s<>\"'`，。、）)\]}]+[^\s<>\"'`，。、）)\]}.,;:!?]",
     ),
-    ("id", r"\b[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+\b"),
+    (
+        "id",
+        r"(?<![A-Za-z0-9_+-])[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}+@(?:[\w-]++\.)+[A-Za-z]{2,24}(?![A-Za-z0-9])",
+    ),
     ("code", r"`[^`\n]{1,80}`"),
     ("quote", r"[\"“”„«「『《]([^\"“”„«»「」『』《》\n]{2,80})[\"”“»」』》]"),
     ("path", r"(?<![\w/.])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\[\]-]+){2,}/?(?<!\.)"),
@@ -39,6 +42,10 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     (
         "path",
         r"(?<![\w/.@-])[\w-]++(?:\.[\w-]++)*\.(?:py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz)\b",
+    ),
+    (
+        "url",
+        r"(?<![A-Za-z0-9_/.@-])(?:www(?:\.[A-Za-z0-9-]++)+|(?:[a-z][a-z0-9-]*+\.)+[a-z]{2,24}(?=/[A-Za-z0-9]))(?:/[A-Za-z0-9_.~%&=?#+@:/-]*[A-Za-z0-9_/=])?",
     ),
     ("date", r"\b\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d:\d\d(?::\d\d)?)?\b(?![-\w])"),
     ("date", r"(?:\d{2,4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日일号])?"),

@@ -139,6 +139,13 @@ def without_invented(
     return tuple(kept), tuple(dropped)
 
 
+def has_invented_address(text: str, shown_text: str) -> bool:
+    """Return whether a text has a URL or e-mail address that does not occur in *shown_text*."""
+    addresses = [literal for literal in find_literals(text) if _is_address(literal)]
+    shown = _squeeze(shown_text) if addresses else ""
+    return any(_is_invented(address, shown) for address in addresses)
+
+
 def text_of(notes: Iterable[Note]) -> str:
     """Return the text, speakers, topics and earlier values of the notes as one text."""
     return "\n".join(
@@ -147,11 +154,16 @@ def text_of(notes: Iterable[Note]) -> str:
     )
 
 
+def _is_address(literal: Literal) -> bool:
+    return literal.kind == "url" or (literal.kind == "id" and "@" in literal.text)
+
+
 def _is_invented(literal: Literal, shown: str) -> bool:
     if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
         return False
     squeezed = _squeeze(literal.text)
-    if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS:
+    is_short = _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS
+    if literal.kind in ("id", "number") and is_short and not _is_address(literal):
         return False
     return squeezed not in shown and _squeeze(_NO_CENTS.sub("", literal.text)) not in shown
 
