@@ -83,6 +83,16 @@ def test_critical_lines_fill_no_more_than_their_own_limit() -> None:
     assert 100 < _size(kept) <= 120
 
 
+def test_a_line_too_long_to_be_stored_does_not_push_out_the_others() -> None:
+    huge = _note("blocked " * 200, "Issue", "CRITICAL")
+    early, ticket = _note("wants to be early", "Preference"), _note("ticket is QF-7781")
+    made = _trim([early, huge, ticket], 50, critical=120)
+
+    assert made.notes == (early, ticket)
+    assert [line.reason for line in made.dropped] == ["over_budget"]
+    assert _trim([huge], 50).notes == (huge,)
+
+
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=40), st.integers(10, 200))
 def test_what_is_dropped_would_not_have_fitted(lengths: list[int], limit: int) -> None:
     notes = [_note(f"{n} {'word ' * length}", seq=n + 1) for n, length in enumerate(lengths)]

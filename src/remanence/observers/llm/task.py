@@ -83,7 +83,7 @@ class Task:
 def trim(
     made: LineNotes, limits: Limits, request: Request, wanted: Collection[Note] = ()
 ) -> LineNotes:
-    """Drop notes until the rest fits the limits when rendered; keep at least one.
+    """Drop notes until the rest fits the limits when rendered; keep at least one, however long.
 
     The *wanted* ones are kept first, then CRITICAL ones, then decisions, preferences and open
     points, then IMPORTANT ones. Ties go to the note with the most exact values for its length.
@@ -96,10 +96,12 @@ def trim(
 
     if size(range(len(notes))) <= limits.ordinary:
         return made
-    order = sorted(range(len(notes)), key=lambda i: (notes[i] in wanted, *_weight(notes[i])))
-    kept = {order.pop()}
+    order = sorted(range(len(notes)), key=lambda i: (notes[i] in wanted, *_weight(notes[i])))[::-1]
+    first = next((index for index in order if size({index}) <= limits.critical), order[0])
+    order.remove(first)
+    kept = {first}
     tokens = size(kept)
-    for index in reversed(order):
+    for index in order:
         limit = limits.of(notes[index])
         if tokens + CERTAIN_SHARE * count(notes[index].text) > limit:
             continue
