@@ -523,6 +523,17 @@ def test_what_is_no_list_is_told_from_an_empty_one(text: str) -> None:
     assert read_facts(text) is None
 
 
+def test_characters_that_cannot_be_stored_are_taken_out_of_a_fact() -> None:
+    (found,) = (
+        read_facts(
+            r'[{"summary": "\u0000"}, {"summary": "a\u0000b \ud83d", "tags": ["\u0000", "c\ud83d"]}]'
+        )
+        or ()
+    )
+
+    assert (found.summary, found.tags) == ("ab ?", ("c?",))
+
+
 def test_an_unknown_type_is_knowledge() -> None:
     (found,) = read_facts('[{"summary": "x", "type": "rumour", "replaces": "fact 3"}]') or ()
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 from remanence.notes.redact import redact
 from remanence.types import FactType
+from remanence.wire.message_rules import storable
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
 _EMPTY = re.compile(r'^[ \t]*`*(?:\{\s*"\w+"\s*:\s*\[\s*\]\s*\}|\[\s*\])`*\s*$', re.MULTILINE)
@@ -64,15 +65,20 @@ def _flat(value: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
     summary = item.get("summary")
-    if not isinstance(summary, str) or not summary.strip():
+    if not isinstance(summary, str) or not (line := _one_line(summary)):
         return None
     return AnsweredFact(
-        summary=redact(" ".join(summary.split()))[:_MAX_SUMMARY_CHARACTERS],
+        summary=redact(line)[:_MAX_SUMMARY_CHARACTERS],
         type=_type(str(item.get("type", "")).strip().lower()),
         tags=_tags(item.get("tags")),
         source=_numbers(item.get("source")),
         replaces=next(iter(_numbers(item.get("replaces"))), None),
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a text on one line, without characters that cannot be stored, which JSON can escape."""
+    return " ".join(storable(text).split())
 
 
 def _type(kind: str) -> FactType:
@@ -85,7 +91,7 @@ def _tags(value: object) -> tuple[str, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list):
         return ()
-    tags = (" ".join(item.split()).lower() for item in items if isinstance(item, str))
+    tags = (_one_line(item).lower() for item in items if isinstance(item, str))
     return tuple(dict.fromkeys(tag for tag in tags if tag))[:_MAX_TAGS]
 
 
