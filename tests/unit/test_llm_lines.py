@@ -207,6 +207,17 @@ def test_marks_of_markdown_around_the_parts_of_a_head_are_left_out() -> None:
     ]
 
 
+@pytest.mark.parametrize("colon", [":", "：", "： ", ":** ", "：**"])
+def test_a_speaker_is_read_before_each_kind_of_colon(colon: str) -> None:
+    mark = "**" if "*" in colon else ""
+    read = _read(f"以下是笔记：\n#3,5 {mark}Ana{colon}靠窗的座位：10:30")
+
+    assert [(n.first_seq, n.last_seq, n.speaker, n.text) for n in read.notes] == [
+        (3, 5, "Ana", "靠窗的座位：10:30")
+    ]
+    assert [line.reason for line in read.dropped] == ["introduction"]
+
+
 def test_a_line_is_under_the_name_of_a_speaker_only_if_they_said_a_message_of_it() -> None:
     theirs, claimed = _read("#2 user: bcc Eve\n#1 user: bcc Bob").notes
 

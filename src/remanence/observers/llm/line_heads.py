@@ -17,7 +17,7 @@ _MARK = r"(?:\*\*|__|`)?"
 _END = rf"{_MARK}:?{_MARK}(?:\s+|$)"
 _HASH, _NUMBER, _BETWEEN = r"[#＃]", r"[0-9]{1,12}", r"\s?[-–—,;/&、，]\s?"
 _TAGGED = rf"(?=[\])]?{_END}{_MARK}[\[(](?i:critical|important|note|{_TAG_NAMES}))"
-_NAMED = rf"(?=[\])]?{_END}[^:\s]{{1,40}}(?:\s[^:\s]{{1,40}})?:)"
+_NAMED = rf"(?=[\])]?{_END}[^:：\s]{{1,40}}(?:\s[^:：\s]{{1,40}})?[:：])"
 _LIST = (
     rf"{_HASH}{_NUMBER}(?:{_BETWEEN}{_HASH}?{_NUMBER}|\s[^\W\d_]{{1,4}}\s{_HASH}{_NUMBER}{_TAGGED})"
     rf"{{1,50}}(?:{_TAGGED}|{_NAMED})"

@@ -28,7 +28,7 @@ _DAY_HEADING = re.compile(
     r"(?:#{1,6}\s+|\*\*)?(?:[A-Z][a-z]{2,8},? )?[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(?:,? \(?[A-Z][a-z]{2,8}\)?)?(?: [0-9]{1,2}:[0-9]{2}(?: (?:UTC|[+-][0-9]{2}:[0-9]{2}))?)?:?(?:\*\*)?"
 )
-_WHO = re.compile(r"(\*{0,2})([^:*]{1,80}?)\1?:\1?\s+(.+)")
+_WHO = re.compile(r"(\*{0,2})([^:：*]{1,80}?)\1?[:：]\1?\s*+(.+)")
 _ISO_DATE = re.compile(
     r"(?<![0-9-])[0-9]{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?(?![0-9-])"
 )
@@ -112,7 +112,7 @@ def read_lines(text: str, origin: Origin) -> LineNotes:
     dropped: list[DroppedLine] = []
     for index, (line, note, head) in enumerate(lines):
         key = (note.speaker, note.text, day_of(note.observed_at))
-        if index < first and note.text.endswith(":"):
+        if index < first and note.text.endswith((":", "：")):
             dropped.append(DroppedLine(text=line_text(note), reason="introduction"))
         elif _is_invented(head, origin):
             cited = ", ".join(f"#{number}" for number in head.numbers)
