@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ from tests.wire.reach import Wire
 from tests.wire.scripts import Script, failed, model_of
 from tests.wire.servers import Fail
 
-from remanence import Memory, Message, Settings
+from remanence import Memory, Message, Policy, Settings
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers import ModelOptions, open_model
@@ -173,6 +174,31 @@ async def test_settings_name_a_chain_for_the_notes(whole_wire: Wire, role: str) 
         observation, *_ = await chat.observations()
 
     assert observation.made_by.startswith("openai:spare ")
+
+
+async def test_in_a_step_the_next_model_answers_for_one_that_hangs_and_then_cools_down() -> None:
+    hung: list[ModelRequest] = []
+
+    async def hangs(request: ModelRequest) -> str:
+        hung.append(request)
+        await asyncio.Event().wait()
+        return ""
+
+    async def answers(request: ModelRequest) -> str:
+        return "#1 [NOTE Fact] user: sails on LH 454"
+
+    policy = Policy(keep_last=0, observe_timeout_seconds=1)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, model=[hangs, answers], clock=FixedClock()
+    ) as memory:
+        for name in ("trip", "cruise"):
+            chat = memory.conversation(name)
+            await chat.append(Message.user("I take LH 454 on Friday."), Message.assistant("Noted."))
+            await chat.flush(everything=True)
+            (observation,) = await chat.observations()
+            assert "answers" in observation.made_by
+
+    assert len(hung) == 1
 
 
 def test_a_chain_of_nothing_is_refused(clock: FixedClock) -> None:

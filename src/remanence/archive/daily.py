@@ -23,6 +23,7 @@ from remanence.archive import daily_notes
 from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.dates.local_time import to_zone
+from remanence.deadline import step_timeout
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import (
     UNFINISHED,
@@ -310,7 +311,7 @@ class DailyNotes:
             note_format=self.policy.note_format,
             now=now,
         )
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+        async with step_timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)
         rendered = render_notes(draft.notes, self.policy.note_format)
         await asyncio.to_thread(

@@ -9,6 +9,7 @@ from remanence import telemetry
 from remanence.background import guard_host_code, part_of_parent
 from remanence.clock import Clock
 from remanence.dates.local_time import in_zone, zone_of
+from remanence.deadline import step_timeout
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import both_ends, parts
@@ -214,7 +215,7 @@ class SegmentWriter:
             now=self.clock.now(),
             user=state.user,
         )
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+        async with step_timeout(self.policy.observe_timeout_seconds):
             request, draft = await reflect(self.reflector, request, self.hooks)
         tokens = sum(segment.source_tokens for segment in sources)
         empty = self._empty(sources[0].first_seq, sources[-1].last_seq, tokens, plan.generation)
@@ -256,7 +257,7 @@ class SegmentWriter:
     ) -> tuple[Draft, Sequence[Message]]:
         """Return the observer's draft for *messages*, and the messages that it was shown."""
         request = await self._request(state, messages, earlier)
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+        async with step_timeout(self.policy.observe_timeout_seconds):
             request, draft = await observe(self.observer, request, self.hooks)
         return draft, request.messages
 

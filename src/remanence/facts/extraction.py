@@ -10,6 +10,7 @@ from typing import TypeAlias
 from remanence import telemetry
 from remanence.background import guard_host_code
 from remanence.clock import Clock
+from remanence.deadline import step_timeout
 from remanence.facts.merge import merge_facts, needs_past
 from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
@@ -144,7 +145,7 @@ class Extraction:
             now=self.clock.now(),
             before=tuple(before),
         )
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+        async with step_timeout(self.policy.observe_timeout_seconds):
             with guard_host_code():
                 found = await self.extractor.extract(request)
         drafts = tuple(_complete(draft, messages, request.now) for draft in found)

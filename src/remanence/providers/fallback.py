@@ -1,12 +1,15 @@
 """A chain of models, tried in order; a failed model is skipped for a while."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from copy import copy
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Self
 
 from remanence.catalog import chain_name
 from remanence.clock import Clock, render_time
+from remanence.deadline import seconds_left
 from remanence.errors import InvalidArgument, ModelError
 from remanence.policy.schedule import DEFERRED
 from remanence.providers.layer import AnswerT, Layer, Link, Pieces, RequestT, pieces_of
@@ -30,7 +33,9 @@ class FallbackModel(Layer[RequestT, AnswerT]):
 
     A cooldown is at least as long as the provider asks for. If all models are cooling down, the one
     whose provider asks for no further pause is called all the same, and of several the first that is
-    available again. A stream that has yielded text is not restarted with another model.
+    available again. In a step, each gets an equal share of the time left, so that the next can answer
+    if one hangs. A stream has no such limit, and once it has yielded text it is not restarted with
+    another model.
 
     Raises:
         ModelError: the error of the last model called; `cooling` if all providers ask for a further
@@ -64,7 +69,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         for link in self._links():
             begun = False
             try:
-                async with pieces_of(self._models[link], request, streaming=streaming) as pieces:
+                async with aclosing(self._call(link, request, streaming=streaming)) as pieces:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, Usage)
                         yield piece
@@ -79,11 +84,34 @@ class FallbackModel(Layer[RequestT, AnswerT]):
                 return
         raise failure or self._cooling()
 
+    async def _call(self, link: int, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
+        """Call a model; unless it streams, it gets its share of the step's time."""
+        model, seconds = self._models[link], None if streaming else self._share(link)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit, pieces_of(model, request, streaming=streaming) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except TimeoutError as error:
+            if seconds is None or not limit.expired():
+                raise
+            text = f"{model.name} gave no answer within {seconds:,.1f} s, its share of the time"
+            raise ModelError("timeout", text, log_text=text) from error
+
+    def _share(self, link: int) -> float | None:
+        """Return the seconds that leave as many to each later model; None for the last one."""
+        later = sum(map(self._is_free, range(link + 1, len(self._models))))
+        left = seconds_left()
+        return left / (1 + later) if left is not None and later else None
+
+    def _is_free(self, link: int) -> bool:
+        return link not in self._cooldowns or self._cooldowns[link].end <= self._clock.now()
+
     def _links(self) -> Iterator[int]:
         """Yield the models to call; if all are cooling down, the first whose pause is over."""
         is_any_free = False
         for link in range(len(self._models)):
-            if link not in self._cooldowns or self._cooldowns[link].end <= self._clock.now():
+            if self._is_free(link):
                 is_any_free = True
                 yield link
         if not is_any_free:
