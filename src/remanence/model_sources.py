@@ -26,6 +26,7 @@ from remanence.protocols import (
 )
 from remanence.providers import ModelOptions, ModelSource, open_model
 from remanence.providers.meter import MeteredModel
+from remanence.providers.output_room import OutputRoomModel
 from remanence.providers.shared_limit import SharedLimit, SharedLimitModel
 from remanence.providers.spec import can_continue
 from remanence.settings import Settings
@@ -156,7 +157,8 @@ class ObserverFactory:
 
     def _wrap(self, model: Model) -> Model:
         metered = MeteredModel(model, record=self._record, clock=self.clock)
-        return SharedLimitModel(metered, self.limit)
+        limited = SharedLimitModel(metered, self.limit)
+        return OutputRoomModel(limited, max_output_tokens=self.policy.max_output_tokens)
 
     async def _record(self, request: ModelRequest, usage: Usage) -> None:
         self.record(usage)

@@ -212,7 +212,7 @@ async def test_an_output_limit_that_leaves_no_text_is_named(
 ) -> None:
     error = await failure_of(wire, ask, Reply("", thinking=thinking, ending="length"))
 
-    assert error.reason == "empty"
+    assert error.reason == "cut_off"
     assert "raise max_output_tokens" in str(error)
 
 

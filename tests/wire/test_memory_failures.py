@@ -252,3 +252,26 @@ async def test_a_chain_falls_back_and_leaves_the_failed_model_alone_until_it_has
     first = whole_wire.name.partition(":")[2]
     assert asked == [first, "spare", "spare", first]
     assert spent == {whole_wire.name: (2, 1), "openai:spare": (2, 0)}
+
+
+@pytest.mark.parametrize("thoughts", ["", "<think>Which bay was it"])
+async def test_a_model_that_thinks_until_the_output_limit_gets_the_largest_one_from_then_on(
+    whole_wire: Wire, thoughts: str
+) -> None:
+    notes = [Reply("#1 [Fact] user: crossed the bay"), Reply("#3 [Fact] user: heard the bell")]
+    whole_wire.server.script(Reply(thoughts, ending="length"), *notes)
+    policy = Policy(keep_last=0, extract_facts=False, max_output_tokens=9_000)
+    async with failing(whole_wire.spec, stream=False, policy=policy) as it:
+        for number in range(2):
+            await it.turn(number)
+            await it.chat.flush(everything=True)
+        observations = await it.chat.observations()
+
+    bodies = [received.body for received in whole_wire.server.received]
+    limits = [body.get("max_tokens") or body["max_completion_tokens"] for body in bodies]
+    assert [note.text for o in observations for note in o.notes] == [
+        "crossed the bay",
+        "heard the bell",
+    ]
+    assert limits[0] < 1_000
+    assert limits[1:] == [9_000, 9_000]

@@ -58,6 +58,7 @@ _WORDS: Final = {
     "bad_answer": "sent an answer that is not of its protocol",
     "bad_request": "rejected the request",
     "connection": "could not be reached, or broke off",
+    "cut_off": "reached the output limit before any text: raise max_output_tokens",
     "empty": "returned nothing: send again",
     "overloaded": "is overloaded",
     "quota": "has no quota or credit left",
@@ -68,7 +69,6 @@ _WORDS: Final = {
     "too_long": "cannot take so long a request",
     "unknown_model": "is not known to its provider",
 }
-_CUT_OFF: Final = "reached the output limit before any text: raise max_output_tokens"
 # Only these quote the provider's text: others do not help, and may repeat a key or an answer.
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
@@ -130,8 +130,9 @@ def _hint(spec: ModelSpec, reason: str, retry_after: float | None) -> str:
 
 def unusable(reason: str, spec: ModelSpec, *, cut_off: bool = False) -> ModelError:
     """Return the error for an unusable answer; one that was cut off may be all reasoning."""
-    words = _CUT_OFF if cut_off and reason == "empty" else _WORDS[reason]
-    text = f"{spec.name} {words}"
+    if cut_off and reason == "empty":
+        reason = "cut_off"
+    text = f"{spec.name} {_WORDS[reason]}"
     return ModelError(reason, text, log_text=text)
 
 

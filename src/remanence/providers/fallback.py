@@ -15,7 +15,7 @@ from remanence.policy.schedule import DEFERRED
 from remanence.providers.layer import AnswerT, Layer, Link, Pieces, RequestT, pieces_of
 from remanence.types import Usage
 
-OF_THE_REQUEST: Final = frozenset({"bad_request", "refused", "too_long"})
+OF_THE_REQUEST: Final = frozenset({"bad_request", "cut_off", "refused", "too_long"})
 """Failures caused by the request itself, which start no cooldown."""
 
 _NO_COOLDOWN: Final = OF_THE_REQUEST | {DEFERRED}

@@ -109,9 +109,14 @@ async def ask_once(model: Model, question: Question) -> Answer:
             is_follow_up=question.is_follow_up,
         )
     )
-    text = _UNOPENED_THOUGHTS.sub("", _THOUGHTS.sub("", storable(answer.text)))
-    text = _STOP.sub("", text.strip()).strip()
+    text = without_thoughts(storable(answer.text))
     return Answer(text, answer.complete, answer.usage.model or model.name)
+
+
+def without_thoughts(text: str) -> str:
+    """Return the text of an answer without the model's thoughts and end marks."""
+    text = _UNOPENED_THOUGHTS.sub("", _THOUGHTS.sub("", text))
+    return _STOP.sub("", text.strip()).strip()
 
 
 def is_word(text: str, word: str) -> bool:
