@@ -38,9 +38,9 @@ def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
     check_draft(DRAFT, notes, seqs=SEQS, tokens=150, limit_tokens=900, source_text=source)
 
 
-def test_the_error_of_a_truncated_answer_counts_its_notes_as_such() -> None:
+def test_a_truncated_answer_is_refused() -> None:
     draft = replace(DRAFT, complete=False)
-    with pytest.raises(ObservationRejected, match="whole lines make 0 tokens of notes: raise"):
+    with pytest.raises(ObservationRejected, match="cut off: raise its output limit"):
         check_draft(draft, "", seqs=SEQS, tokens=0, limit_tokens=300, source_text=PROSE)
 
 

@@ -512,10 +512,23 @@ async def test_an_answer_that_was_cut_off_is_gone_on_with_after_its_last_whole_l
     "script", [[cut_off("{#1} a\n{#2} b"), cut_off("{#2} b\n")], [cut_off("{#")]]
 )
 async def test_an_answer_that_stays_cut_off_gives_no_notes(script: list[ModelScript]) -> None:
-    draft = await _observe(_said("a", "b"), script)
+    with pytest.raises(ObservationRejected) as caught:
+        await _observe(_said("a", "b"), script)
 
-    assert not draft.complete
-    assert draft.notes == ()
+    assert caught.value.reason == "cut_off"
+
+
+@pytest.mark.parametrize(
+    ("limit", "remedy"),
+    [(300, "max_output_tokens=300: raise it"), (8_000, "more .*: use a model that keeps")],
+)
+async def test_the_error_of_an_answer_that_stays_cut_off_names_what_helps(
+    limit: int, remedy: str
+) -> None:
+    model = ScriptedModel([cut_off("{#1} a\n{#2} b"), cut_off("{#2} b\n")])
+
+    with pytest.raises(ObservationRejected, match=f"cut off at {remedy}"):
+        await ModelObserver(model, max_output_tokens=limit).observe(_request(_said("a", "b")))
 
 
 @pytest.mark.req("Z-47")

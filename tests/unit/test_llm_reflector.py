@@ -131,10 +131,9 @@ async def test_an_empty_reflection_never_replaces_memory(answer: str) -> None:
         await _reflect([answer], _LEASE, _CAT)
 
 
-async def test_a_reflection_that_stays_cut_off_is_not_complete() -> None:
-    draft = await _reflect([cut_off("{#5} cat\n{#5} bo"), cut_off("{#5} box")], _LEASE, _CAT)
-
-    assert not draft.complete
+async def test_a_reflection_that_stays_cut_off_is_refused() -> None:
+    with pytest.raises(ObservationRejected, match="was cut off at more tokens"):
+        await _reflect([cut_off("{#5} cat\n{#5} bo"), cut_off("{#5} box")], _LEASE, _CAT)
 
 
 @pytest.mark.req("X-17")

@@ -24,8 +24,7 @@ def check_draft(
     if not draft.complete:
         raise ObservationRejected(
             "cut_off",
-            f"the answer of {draft.made_by} was cut off, and its whole lines make {tokens:,} tokens of "
-            "notes: raise its output limit or lower observe_max_tokens",
+            f"the answer of {draft.made_by} was cut off: raise its output limit",
         )
     check_values(draft)
     if not text.strip():

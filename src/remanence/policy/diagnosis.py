@@ -31,7 +31,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("hook_failed", "hook_timeout"), "correct the hook"),
     "auth": "check the model's key",
     "connection": "check the model's address and the network",
-    "cut_off": "raise max_output_tokens or lower observe_max_tokens",
+    "cut_off": "raise max_output_tokens, or use a model that keeps to the length asked for",
     "failed": "correct the model's function",
     "missing_package": "install the package",
     "process_ended": "give the machine more memory, or set observer_processes to 0",

@@ -35,13 +35,16 @@ async def write_notes(model: Model, task: Task) -> Draft:
     """Return the draft that a model writes for a task.
 
     Raises:
-        ObservationRejected: the answer has no line in the format, or is empty, degenerate, or made up.
+        ObservationRejected: the answer has no line in the format, or is cut off, empty, degenerate, or
+            made up.
         ModelError: the call failed.
     """
     answer = await ask(model, task.question)
-    made_by = f"{answer.model} {task.version}"
     if not answer.complete:
-        return Draft(notes=(), made_by=made_by, complete=False)
+        raise ObservationRejected(
+            "cut_off", f"the answer of {answer.model} was cut off at {_cut_off(task)}"
+        )
+    made_by = f"{answer.model} {task.version}"
     # Parsing and checking would block the event loop long enough to delay other conversations.
     result, values = await asyncio.to_thread(_read, answer, task)
     if values:
@@ -49,6 +52,14 @@ async def write_notes(model: Model, task: Task) -> Draft:
     return Draft(
         notes=result.notes, made_by=made_by, nothing=not result.notes, dropped=result.dropped
     )
+
+
+def _cut_off(task: Task) -> str:
+    """Return where an answer was cut off, with the remedy."""
+    limit = task.question.max_output_tokens
+    if limit == task.max_output_tokens:
+        return f"max_output_tokens={limit:,}: raise it"
+    return "more tokens than its notes need: use a model that keeps to the length asked for"
 
 
 def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:

@@ -124,6 +124,7 @@ class ModelObserver(ModelWriter):
             known=request.known,
             language_rule=self._language_rule,
             limits=_limits(request),
+            max_output_tokens=self._max_output_tokens,
             repair=self._repair,
             # All that a model sees of the prompt that it continues.
             shown_text=json.dumps(live.to_anthropic(), ensure_ascii=False) if live else "",

@@ -47,7 +47,6 @@ class ModelReflector(ModelWriter):
         return Draft(
             notes=tuple(note for draft in drafts for note in draft.notes),
             made_by=drafts[0].made_by,
-            complete=all(draft.complete for draft in drafts),
             dropped=tuple(line for draft in drafts for line in draft.dropped),
         )
 
@@ -100,6 +99,7 @@ class ModelReflector(ModelWriter):
             pieces=pieces,
             language_rule=self._language_rule,
             limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
+            max_output_tokens=self._max_output_tokens,
             repair=self._repair,
             keep=lambda made: with_critical(made, notes),
         )

@@ -50,6 +50,7 @@ class Limits:
 class Task:
     """A question, and the criteria for its answer.
 
+    `max_output_tokens` is the cap on the output limit of the question, which follows from its target.
     `shown_text` is what the model saw besides the data of the question. `known` are earlier notes,
     not to be repeated. `keep` restores the notes that must not be lost.
     """
@@ -62,6 +63,7 @@ class Task:
     known: tuple[Note, ...] = ()
     language_rule: str
     limits: Limits
+    max_output_tokens: int
     repair: bool
     shown_text: str = ""
     keep: Callable[[tuple[Note, ...]], tuple[Note, ...]] = tuple
