@@ -84,6 +84,20 @@ def test_a_failed_or_skipped_step_is_described_by_its_own_effect(
 
 
 @pytest.mark.parametrize(
+    ("failures", "effect"), [(1, "messages stay raw"), (2, "the embedded observer stands in")]
+)
+def test_a_failing_observer_is_described_with_the_one_that_stands_in(
+    failures: int, effect: str
+) -> None:
+    failed = replace(STATE, observe_failure=failure(failures=failures))
+    policy = Policy(fallback_after_failures=2)
+
+    (found,) = diagnose(policy, failed, now=AT, lease_seconds=10)
+
+    assert found.remedy.startswith(f"{effect} meanwhile; the next ")
+
+
+@pytest.mark.parametrize(
     ("step", "made_by"), [("facts", "extractive/9"), ("observe", "ExtractiveObserver")]
 )
 def test_the_remedy_of_an_embedded_step_that_takes_too_long_names_no_model(

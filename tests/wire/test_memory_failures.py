@@ -183,7 +183,7 @@ async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: 
 
 
 async def test_the_embedded_observer_takes_over_and_the_model_makes_its_notes_again(
-    whole_wire: Wire,
+    whole_wire: Wire, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole_wire.server.script(*[Fail(503)] * 3, *[Reply("#1 user: sails")] * 40)
     policy = POLICY.replace(fallback_after_failures=2, extract_facts=False)
@@ -207,6 +207,9 @@ async def test_the_embedded_observer_takes_over_and_the_model_makes_its_notes_ag
     assert failure is not None
     assert failure.reason in ("server", "overloaded")
     assert calls_away == 3
+    effects = [text.split("; ")[1].split(":")[0] for text in caplog.messages if "in a row" in text]
+    assert effects[:3] == ["messages stay raw", *["the embedded observer stands in"] * 2]
+    assert set(effects[3:]) == {"the stand-in notes stay"}
     assert state.observe_failure is None
     assert [(s.first_seq, s.last_seq) for s in back][: len(away)] == [
         (s.first_seq, s.last_seq) for s in away

@@ -13,6 +13,7 @@ from remanence.errors import ModelError, ObservationRejected, ObservationSkipped
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     DEFERRED,
+    effect_of,
     failure_by,
     is_latched,
     is_outage,
@@ -85,7 +86,10 @@ class Backoff:
                 reason=reason,
                 asked_seconds=asked_seconds,
             )
-            telemetry.step_failed(name, state.ref.id, reason, message, failures, cause=log_text)
+            effect = effect_of(self.policy, name, failures)
+            telemetry.step_failed(
+                name, state.ref.id, reason, message, failures, cause=log_text, effect=effect
+            )
         failure = Failure(
             step=name,
             reason=reason,
@@ -132,10 +136,12 @@ class Backoff:
             return True
         return is_outage(self._cause(error).reason, made_by)
 
-    def log(self, state: MemoryState, error: Exception) -> None:
-        """Log a failed attempt to observe a given-up stretch again."""
+    def log(self, state: MemoryState, error: Exception, *, effect: str = "") -> None:
+        """Log a failed attempt to observe a stretch again, with its *effect*."""
         reason, message, log_text = self._cause(error)
-        telemetry.step_failed("observe", state.ref.id, reason, message, 1, cause=log_text)
+        telemetry.step_failed(
+            "observe", state.ref.id, reason, message, 1, cause=log_text, effect=effect
+        )
 
     def _cause(self, error: Exception) -> _Cause:
         """Return the cause with texts that every store takes, as a failure must be recorded."""

@@ -220,7 +220,7 @@ class Reconciler:
         except Exception as error:
             if self.backoff.is_outage(error, made_by=self.maker_names["observe"]):
                 raise
-            self.backoff.log(snapshot.state, error)
+            self.backoff.log(snapshot.state, error, effect="the stand-in notes stay")
         return await self.segment_writer.keep_stand_in(snapshot.state, stand_in)
 
     async def _reflect_due(self, look: _Look) -> Step:

@@ -7,9 +7,8 @@ from typing import Final
 
 from remanence.catalog import chain_links
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import calls_no_model, is_latched, observation_due
+from remanence.policy.schedule import calls_no_model, effect_of, is_latched, observation_due
 from remanence.types import (
-    EFFECTS,
     Budget,
     BudgetState,
     ConversationRef,
@@ -166,7 +165,7 @@ def _failing(
 ) -> Problem:
     next_at = f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
     cause = f"{failure.reason}: {failure.message}"
-    meanwhile = f"{EFFECTS[failure.step]} meanwhile"
+    meanwhile = f"{effect_of(policy, failure.step, failure.failures)} meanwhile"
     if failure.left_out:
         return Problem(
             conversation=state.ref,

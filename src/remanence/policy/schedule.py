@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
-from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
+from remanence.types import EFFECTS, Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import ends_turn, groups, safe_ends
 
 DEFERRED = "deferred"
@@ -383,8 +383,19 @@ def _is_waiting(failure: Failure, now: datetime) -> bool:
 def takes_over(policy: Policy, state: MemoryState, observer: str) -> bool:
     """Return whether the embedded observer stands in for *observer*, which keeps failing."""
     failure = observe_failure(state, observer)
+    return failure is not None and _stands_in(policy, failure.failures)
+
+
+def effect_of(policy: Policy, step: str, failures: int) -> str:
+    """Return the effect on a conversation of a step that failed *failures* times in a row."""
+    if step == "observe" and _stands_in(policy, failures):
+        return "the embedded observer stands in"
+    return EFFECTS[step]
+
+
+def _stands_in(policy: Policy, failures: int) -> bool:
     after = policy.fallback_after_failures
-    return failure is not None and after is not None and failure.failures >= after
+    return after is not None and failures >= after
 
 
 def restore_time(state: MemoryState, *, now: datetime, observer: str) -> datetime | None:

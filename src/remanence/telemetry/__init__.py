@@ -109,16 +109,23 @@ def secret_not_replaced(fact_id: str) -> None:
 
 
 def step_failed(
-    step: str, conversation_id: str, reason: str, message: str, failures: int, *, cause: str = ""
+    step: str,
+    conversation_id: str,
+    reason: str,
+    message: str,
+    failures: int,
+    *,
+    cause: str = "",
+    effect: str = "",
 ) -> None:
-    """Count and log a failed step with its *cause*, a text that quotes nothing.
+    """Count and log a failed step with its *cause*, a text that quotes nothing, and its *effect*.
 
     *message* may quote private text, and is logged only at DEBUG.
     """
     _failed.add(1, {"step": step, "reason": reason})
     text = "%s of conversation %r failed (%s, %d in a row); %s%s"
     shown = f": {cause}" if cause else ""
-    logger.warning(text, step, conversation_id, reason, failures, EFFECTS[step], shown)
+    logger.warning(text, step, conversation_id, reason, failures, effect or EFFECTS[step], shown)
     logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
