@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from remanence import Context, Fact, Memory, Message, Policy, Settings
 from remanence.archive.blocks import BlockStore
 from remanence.background import Background
 from remanence.context.context import BlockKind
+from remanence.conversation import Conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
 from remanence.observers.learned.weights import checksum
 from remanence.protocols import ExtractRequest
@@ -26,7 +27,7 @@ from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.invariants import check_extends
 from remanence.testing.models import ScriptedModel
-from remanence.types import FactChanges, FactDraft, ToolCallPart
+from remanence.types import FactChanges, FactDraft, MemoryState, ToolCallPart
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
@@ -682,6 +683,41 @@ async def test_an_idle_pause_takes_one_extraction_also_across_a_restart(tmp_path
                 await chat.flush()
 
     assert [len(request.messages) for request in extractor.requests] == [1]
+
+
+async def until(chat: Conversation, reached: Callable[[MemoryState], bool]) -> None:
+    """Wait until background work has brought a conversation to a state."""
+    async with asyncio.timeout(60):
+        while not reached(await chat.state()):  # noqa: ASYNC110 - a look tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_old_messages_that_are_appended_one_by_one_take_one_extraction(
+    tmp_path: Path,
+) -> None:
+    clock, extractor = FixedClock(), ScriptedFacts()
+    url, long_ago = f"sqlite:///{tmp_path / 'memory.db'}", clock.now() - timedelta(days=90)
+    async with Memory.open(url, extractor=extractor, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        for _ in range(3):
+            await chat.append(Message.user("I keep bees.", created_at=long_ago))
+            await until(chat, lambda state: state.look_at == clock.now() + timedelta(seconds=5))
+    clock.advance(5)
+    async with Memory.open(url, extractor=extractor, clock=clock) as memory:
+        await until(memory.conversation("a", user="ana"), lambda state: state.facts_seq == 3)
+
+    assert [len(request.messages) for request in extractor.requests] == [3]
+
+
+async def test_a_flush_extracts_the_facts_of_old_messages_at_once() -> None:
+    extractor, clock = ScriptedFacts(), FixedClock()
+    async with Memory.open(IN_MEMORY, extractor=extractor, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        at = clock.now() - timedelta(days=90)
+        await chat.append(Message.user("I keep bees.", created_at=at))
+        state = await chat.flush()
+
+    assert state.facts_seq == 1
 
 
 async def test_a_failed_extraction_changes_nothing_and_is_tried_again() -> None:

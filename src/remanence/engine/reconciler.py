@@ -30,13 +30,15 @@ from remanence.wire.boundaries import is_turn_open
 class _Look(NamedTuple):
     """A look at a conversation; *everything* includes steps that are not due yet.
 
-    In the middle of a turn (not *in_time*), observers are called only for a long backlog.
+    In the middle of a turn (not *in_time*), observers are called only for a long backlog. A caller
+    waits for the steps of an *eager* look.
     """
 
     snapshot: Snapshot
     now: datetime
     everything: bool
     in_time: bool
+    eager: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,8 @@ class Reconciler:
             self.store, self.policy, snapshot, active_seq, at=now
         ):
             return PROGRESS
-        in_time = everything or eager or not is_turn_open(snapshot.tail)
-        look = _Look(snapshot, now, everything, in_time)
+        eager = eager or everything
+        look = _Look(snapshot, now, everything, eager or not is_turn_open(snapshot.tail), eager)
         times: list[datetime] = []
         for run in (self._observe_due, self._restore_due, self._reflect_due, self._extract_due):
             step = await run(look)
@@ -131,7 +133,7 @@ class Reconciler:
         return PROGRESS
 
     async def _observe_due(self, look: _Look) -> Step:
-        snapshot, now, everything, in_time = look
+        snapshot, now, everything, in_time, _ = look
         state, failure = snapshot.state, snapshot.state.observe_failure
         if not in_time and not schedule.may_interrupt(self.policy, state):
             return IDLE
@@ -243,7 +245,8 @@ class Reconciler:
         end = schedule.facts_end(self.policy, state, everything=look.everything)
         idle_at = schedule.facts_time(self.policy, state, now=look.now)
         if idle_at is not None and idle_at <= look.now:
-            end = state.last_seq
+            idle_at = look.now if look.eager else schedule.batch_time(state, now=look.now)
+            end = state.last_seq if idle_at <= look.now else end
         if end is None:
             return IDLE if idle_at is None else wait(idle_at)
         if backoff := self._backoff_of("facts", look):

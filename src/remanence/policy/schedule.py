@@ -40,6 +40,9 @@ _COSTLY = frozenset({"cut_off"})
 MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
 
+FACTS_PAUSE = timedelta(seconds=5)
+"""How long facts of messages that are old when they are appended wait for more of them."""
+
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 MAX_AHEAD = timedelta(days=1)
 """How far a time may be ahead of the clock, as clocks and time zones differ."""
@@ -290,6 +293,17 @@ def facts_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime
         return None
     idle = timedelta(seconds=policy.facts_idle_seconds)
     return now if said_at - now > MAX_AHEAD else said_at + min(idle, _LAST_MOMENT - said_at)
+
+
+def batch_time(state: MemoryState, *, now: datetime) -> datetime:
+    """Return when facts that are due are extracted in the background, with those of later messages.
+
+    That is the look planned when the first of the messages came.
+    """
+    pause_end = now + FACTS_PAUSE
+    if state.last_sum_tokens > state.look_tokens:
+        return pause_end
+    return min(state.look_at or now, pause_end)
 
 
 def _idle_facts(policy: Policy, state: MemoryState) -> bool:
