@@ -669,7 +669,7 @@ class CallLimits(Protocol):
         """Count a call that uses *share* of a minute's allowance, unless it must wait.
 
         Waiting calls get different times, in the order of their requests; a call that *waited* goes
-        before new ones. A later call of a step (*is_follow_up*) is counted, but never waits.
+        before new ones. A later call of a step (*is_follow_up*) is counted, but waits for pauses only.
         After a pause, one call is let through every five seconds until one is answered.
         """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.postgres import new_database
+from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, Held, ModelServer
 
 from remanence import Budget, Chat, Memory, Message, Policy, Settings
@@ -144,6 +145,25 @@ async def test_a_pause_that_a_turn_is_asked_for_holds_back_background_calls(
         left = await unobserved(two, "a")
 
     assert (during, len(server.received), left) == (1, 2, "")
+
+
+async def test_a_second_call_respects_a_pause_that_the_first_one_had_to_respect(
+    file_url: str, server: ModelServer
+) -> None:
+    paused = f"anthropic:claude-haiku-4-5@{server.url}"
+    chain = [paused, f"openai:spare@{server.url}/v1"]
+    async with two_memories(file_url, chain, FixedClock()) as (one, two):
+        server.script(asked_to_wait(90), Reply("#1 user: takes the early ferry"), Reply("SKIP"))
+        with pytest.raises(ModelError, match="429"):
+            await Chat(one.conversation("b"), model=paused).send("And the fare?")
+        await two.conversation("a").append(
+            Message.user("The ferry's ticket is INV-88213 for 7 May.")
+        )
+        await two.conversation("a").flush(everything=True)
+        usage = await two.conversation("a").usage()
+
+    assert [received.body["model"] for received in server.received[1:]] == ["spare"] * 2
+    assert [(total.purpose, total.calls) for total in usage] == [("observe", 1), ("repair", 1)]
 
 
 async def test_a_call_that_waits_until_tomorrow_names_the_date_and_offers_no_retry(

@@ -41,7 +41,9 @@ def take(
     is_first = waited or line_to is None or line_to <= now
     credit = CREDIT if is_first else timedelta()
     free_at = max(paused_until or now, (counted_to or now) - credit)
-    if free_at > now and not is_follow_up:
+    # Work that was begun waits for no limit, and not between two tests of a pause that is over.
+    held_until = (paused_until or now) - _TEST_INTERVAL if is_follow_up else free_at
+    if held_until > now:
         wait_until = max(free_at, line_to or now)
         connection.execute(
             "UPDATE call_limits SET line_to = ? WHERE model = ?",

@@ -97,6 +97,13 @@ class CallLimitContract(Handles):
 
         assert (await take(store, 0, share=1)).wait_until == after(2 * 66 - 6)
 
+    async def test_work_that_was_begun_waits_for_a_pause(self, store: Store) -> None:
+        await store.pause_calls("m", until=after(30))
+
+        assert await take(store, 24, is_follow_up=True) == CallPermit(wait_until=after(30))
+        assert await take(store, 30) == CallPermit(tests_pause=after(35))
+        assert await take(store, 30, is_follow_up=True) == ALLOWED
+
     async def test_another_model_has_limits_of_its_own(self, store: Store) -> None:
         await take(store, 0, share=1)
         await store.pause_calls("m", until=at(9))
