@@ -83,6 +83,15 @@ async def test_the_pause_that_a_provider_asks_for_is_told_in_seconds(
     assert (error.reason, error.retry_after_seconds) == ("rate_limit", 7)
 
 
+async def test_milliseconds_that_a_provider_asks_to_wait_go_before_its_seconds(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    asked = {"retry-after-ms": "250500", "retry-after": "251"}
+    error = await failure_of(wire, ask, Fail(429, headers=asked))
+
+    assert error.retry_after_seconds == 250.5
+
+
 @pytest.mark.parametrize("pause", ["1000000000000", "Fri, 31 Dec 9999 23:59:59 GMT"])
 async def test_the_longest_pause_is_a_week(wire: Wire, ask: ModelRequest, pause: str) -> None:
     error = await failure_of(wire, ask, Fail(429, headers={"retry-after": pause}))

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -178,21 +179,19 @@ def _provider_words(body: object) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds that a provider asks to wait, given as a number or a date."""
+    """Return the seconds that a provider asks to wait; a header has them, milliseconds, or a date."""
     seconds: object = getattr(error, "retry_after", None)
     if isinstance(seconds, int | float):
         return _at_most_a_week(seconds)
     response = getattr(error, "response", None)
-    text = response.headers.get("retry-after") if response is not None else None
-    if text is None:
-        return None
+    headers = {} if response is None else response.headers
+    for name, per_second in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        with suppress(KeyError, ValueError):
+            return _at_most_a_week(float(headers[name]) / per_second)
     try:
-        return _at_most_a_week(float(text))
-    except ValueError:
-        pass
-    try:
-        return _at_most_a_week((parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
-    except (TypeError, ValueError):
+        at = parsedate_to_datetime(headers["retry-after"])
+        return _at_most_a_week((at - SystemClock().now()).total_seconds())
+    except (KeyError, TypeError, ValueError):
         return None
 
 
