@@ -257,3 +257,44 @@ async def test_an_outage_leaves_no_message_out_of_facts(error: Exception) -> Non
 
     assert state.facts_seq < 3
     assert "I live in Rome." not in facts
+
+
+class NarrowObserver:
+    """Takes at most so many messages at a time, as a model with a small window does."""
+
+    name = "narrow/1"
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.sizes: list[int] = []
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        self.sizes.append(len(request.messages))
+        if len(request.messages) > self.most:
+            raise ModelError("too_long", "a request is too long")
+        return brief_notes(request)
+
+
+async def test_a_size_that_an_observer_took_is_kept_to_and_slowly_grows() -> None:
+    clock, observer = FixedClock(), NarrowObserver(most=9)
+    policy = POLICY.replace(reflect_tokens=())
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=observer, clock=clock
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*map(said, range(POISONED_SEQ + 1, 200)))
+        for _ in range(12):
+            await chat.flush()
+            clock.advance(5_000)
+        narrow, observer.sizes = observer.sizes, []
+        observer.most = 1_000
+        await chat.append(*map(said, range(201, 400)))
+        for _ in range(12):
+            await chat.flush()
+            clock.advance(5_000)
+        state = await chat.state()
+
+    taken = [size for size in narrow if size <= 9]
+    assert len(narrow) < 1.6 * len(taken), narrow
+    assert max(observer.sizes[-4:]) == narrow[0]
+    assert state.last_seq - state.observed_seq < 40

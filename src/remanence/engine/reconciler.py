@@ -1,8 +1,8 @@
 """The reconciler: look at a conversation's cursors, run the next due step, commit."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
@@ -43,7 +43,10 @@ class _Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """Runs the next due step of a conversation. Stateless."""
+    """Runs the next due step of a conversation.
+
+    Stateless, except for the sizes of slices that observers took after they had refused longer ones.
+    """
 
     store: Store
     policy: Policy
@@ -54,6 +57,7 @@ class Reconciler:
     backoff: Backoff
     pruner: Pruner
     parallel_slices: int = 1
+    taken_tokens: dict[str, int] = field(default_factory=dict)
 
     @property
     def maker_names(self) -> dict[StepName, str]:
@@ -152,7 +156,7 @@ class Reconciler:
             self.policy,
             state,
             count,
-            request_tokens=source_limit(self.segment_writer.observer),
+            request_tokens=self._slice_limit(),
             everything=everything,
         )
         if not slices:
@@ -172,7 +176,9 @@ class Reconciler:
         """Commit observations; if the observer has failed too often, the first has no notes."""
         state, observer = snapshot.state, self.maker_names["observe"]
         try:
-            return await self.segment_writer.observe(snapshot, messages, *others)
+            is_committed = await self.segment_writer.observe(snapshot, messages, *others)
+            self._note_size(state, messages)
+            return is_committed
         except Exception as error:
             stretch = self.backoff.give_up_if_exhausted(
                 "observe", state, messages, error, made_by=observer
@@ -180,6 +186,24 @@ class Reconciler:
             if stretch is None:
                 raise
         return await self.segment_writer.commit_failed(state, messages, stretch, observer=observer)
+
+    def _slice_limit(self) -> int | None:
+        """Return the tokens of messages that the observer takes in one request; None if unknown."""
+        limits = (
+            source_limit(self.segment_writer.observer),
+            self.taken_tokens.get(self.maker_names["observe"]),
+        )
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def _note_size(self, state: MemoryState, messages: Sequence[Message]) -> None:
+        """Note the size of a slice that was taken after longer ones; later ones may slowly grow."""
+        observer = self.maker_names["observe"]
+        failure, tokens = schedule.observe_failure(state, observer), schedule.request_size(messages)
+        limit = self.taken_tokens.get(observer)
+        if failure is not None and failure.reason == "too_long":
+            self.taken_tokens[observer] = tokens
+        elif limit is not None and 2 * tokens >= limit:  # a short slice proves little
+            self.taken_tokens[observer] = limit * 5 // 4
 
     async def retry_failed(self, ref: ConversationRef) -> bool:
         """Observe given-up stretches again; return whether any of them succeeded."""

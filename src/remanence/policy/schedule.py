@@ -167,6 +167,11 @@ def observation_slice(
     return Slice(tuple(messages[: chosen + 1]), is_cut)
 
 
+def request_size(messages: Sequence[Message]) -> int:
+    """Return the tokens of messages in a request, with their heads."""
+    return sum(message.tokens + MESSAGE_HEAD_TOKENS for message in messages)
+
+
 def is_outage(reason: str, made_by: str) -> bool:
     """Return whether another attempt of *made_by* may succeed later with the same messages.
 
