@@ -87,16 +87,20 @@ class FallbackModel(Layer[RequestT, AnswerT]):
     async def _call(self, link: int, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         """Call a model; unless it streams, it gets its share of the step's time."""
         model, seconds = self._models[link], None if streaming else self._share(link)
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit, pieces_of(model, request, streaming=streaming) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except TimeoutError as error:
-            if seconds is None or not limit.expired():
-                raise
-            text = f"{model.name} gave no answer within {seconds:,.1f} s, its share of the time"
-            raise ModelError("timeout", text, log_text=text) from error
+        end = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        async with pieces_of(model, request, streaming=streaming) as pieces:
+            while True:
+                try:
+                    async with asyncio.timeout_at(end) as limit:
+                        piece = await anext(pieces, None)
+                except TimeoutError as error:
+                    if not limit.expired():
+                        raise
+                    text = f"{model.name} gave no answer within {seconds:,.1f} s, its share of the time"
+                    raise ModelError("timeout", text, log_text=text) from error
+                if piece is None:
+                    return
+                yield piece
 
     def _share(self, link: int) -> float | None:
         """Return the seconds that leave as many to each later model; None for the last one."""
