@@ -15,19 +15,24 @@ _KNOWN_FORMS = re.compile(
     r"""(?<![\w-])(?:
         sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
       | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
-      | hf_\w{20,} | npm_\w{20,} | whsec_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | rk_[0-9a-f]{12}_[\w-]{20,} | hf_\w{20,} | npm_\w{20,} | whsec_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
       | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
     )""",
     re.VERBOSE | re.ASCII,
 )
-_HEADER = re.compile(r"\b(Bearer|Basic)(\s{1,3})([\w.~+/-]{16,}=*)", re.IGNORECASE | re.ASCII)
+_HEADER = re.compile(r"\b((?:Bearer|Basic)\s{1,3})([\w.~+/-]{16,}=*)", re.IGNORECASE | re.ASCII)
+_COOKIES = re.compile(
+    r"""\bcookie\b["']?[\s:=]{1,3}["']?(?:[^\s;"']{1,400};\s?){0,30}[^\s;"']{1,400}""",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"(=)([\w.~+/%-]{16,}=*)", re.ASCII)
 _URL_PASSWORD = re.compile(
     r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
 )
 _NAMED = re.compile(
     r"""(
         (?:
-          (?:\b|_)(?:
+          (?:(?<![0-9a-zß-ӿ])|(?-i:(?<=[a-z])(?=[A-Z]))|(?=pass\w|kennwort|wachtwoord))(?:
             (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key
               |api[ -]?schlüssel|clé\ api|clave\ (?:de\ )?api|chave\ (?:de\ )?api|chiave\ api)
             |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|clave|mot\ de\ passe|senha
@@ -35,7 +40,7 @@ _NAMED = re.compile(
             (?:\s(?:for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van)
               (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
           (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
-          (?:[:=>]|(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b
+          (?:[:=>：＝是为為은는は]|(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b
             (?:\s(?:now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais)\b)?)
           |\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для)(?:\s[^\s:=,.;]{1,20}){1,4}?)?
           (?:\s{0,3}(?:[:=–—]|\b(?:to|jest|это|теперь|teraz)\b)|(?=\s))
@@ -44,7 +49,8 @@ _NAMED = re.compile(
         )
         \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
     )
-    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
+    (?:"([^"\r\n]{4,200})"|'([^'\r\n]{4,200})'|`([^`\r\n]{4,200})`
+      |[“„«]([^“”»\r\n]{4,200})[“”»]|([^\s"'`,;\u3000-\uffff]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _NAMING = (
@@ -64,7 +70,7 @@ _CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z
 _LOGIN = re.compile(
     r"""(
         \b(?:login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants)\b
-        \s{0,2}(?:[:=]|\b(?:is|are|ist|sind|lauten|sont|son)\b)\s{0,3}
+        \s{0,2}(?:[:=：＝]|\b(?:is|are|ist|sind|lauten|sont|son)\b)\s{0,3}
         [^\s/,:]{1,60}
         \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
     )
@@ -72,6 +78,10 @@ _LOGIN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
+_OPTION = re.compile(
+    r"""((?:(?<!\S)(?:-u|--user)[\s=]["']?[^\s:/"']{1,60}:(?!/)|\bsshpass\s-p\s?)["']?)([^\s"'`]{4,200})"""
+)
+_OPTIONS = ("-u", "--user", "sshpass")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
 """A random text of 40 letters and digits switches between lower case, upper case and digits about
@@ -80,6 +90,7 @@ _CHANGES = 14
 _STOPS = ".!?…"
 """Marks behind a value without quotes, which end its sentence."""
 
+_PLACEHOLDERS = (MARK, "$", "%", "{", "(", "<")
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 _KEYS = ("secret", "token", "credential", "key")
 _SHORTEST_KEY = 6
@@ -87,21 +98,33 @@ _SHORTEST_KEY = 6
 
 _ZEROS = "٠۰०০๐０"
 _DIGITS = {chr(ord(zero) + value): str(value) for zero in _ZEROS for value in range(10)}
-_DIGIT = re.compile(f"[{''.join(_DIGITS)}]")
+_HIDDEN = "\xad\u200b-\u200f\u2060\ufeff"
+_DISGUISED = re.compile(
+    f"[{''.join(_DIGITS)}{_HIDDEN}](?:(?<![{_HIDDEN}])|(?<=[ -ӿ{_HIDDEN}].)(?=[ -ӿ{_HIDDEN}]))"
+)
+"""Digits of other scripts, and invisible characters where no script joins letters by them."""
 
 
 def redact(text: str) -> str:
     """Replace each secret with `[secret]`; doubtful values are kept."""
-    plain = text if text.isascii() else substitute(_DIGIT, lambda match: _DIGITS[match[0]], text)
+    plain = text if text.isascii() else substitute(_DISGUISED, _plain, text)
     redacted = apply_rules(_RULES, _KEY_BLOCK.sub(MARK, plain))
     return text if redacted == plain else redacted
+
+
+def _plain(match: re.Match[str]) -> str:
+    return _DIGITS.get(match[0], "")
+
+
+def _is_mixed(word: str) -> bool:
+    return bool(_DIGIT_OR_SYMBOL.search(word)) and any(map(str.isalpha, word))
 
 
 def _without_password(match: re.Match[str]) -> str:
     """Redact a value with letters and digits or symbols that is not an address."""
     value = match[2].rstrip(_STOPS)
     is_address = "://" in value or re.fullmatch(r"[^@]{1,60}@[\w-]{1,60}(?:\.\w{1,60}){1,5}", value)
-    if is_address or not (_DIGIT_OR_SYMBOL.search(value) and any(map(str.isalpha, value))):
+    if is_address or value.startswith(_PLACEHOLDERS) or not _is_mixed(value):
         return match[0]
     return match[1] + match[2].replace(value, MARK)
 
@@ -113,29 +136,37 @@ def _without_random(match: re.Match[str]) -> str:
 
 
 def _without_token(match: re.Match[str]) -> str:
-    """Redact what follows `Bearer` or `Basic`, unless it is a long word."""
-    is_word = re.fullmatch(r"[A-Za-z]?[a-z/.-]+", match[3])
-    return match[0] if is_word else f"{match[1]}{match[2]}{MARK}"
+    """Redact what follows `Bearer`, `Basic` or the name of a cookie, unless it is a long word."""
+    is_word = re.fullmatch(r"[A-Za-z]?[a-z/.-]+", match[2])
+    return match[0] if is_word else match[1] + MARK
 
 
 def _without_value(match: re.Match[str]) -> str:
-    """Redact a value unless it is a plain word (`password: required`) or a call in code."""
-    value = (match[2] or match[3] or match[4] or match[5].rstrip(_STOPS)).rstrip("\\")
-    if match[5] and _CALL.match(value):
+    """Redact a value unless it is words (`password: required`) or a call in code."""
+    quoted = match[2] or match[3] or match[4] or match[5]
+    value = (quoted or match[6].rstrip(_STOPS)).rstrip("\\")
+    rest = match[0][len(match[1]) :]
+    if match[6] and _CALL.match(value):
         return match[0]
     if len(value) < _SHORTEST_KEY and any(word in match[1].lower() for word in _KEYS):
         return match[0]
-    if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
+    if not _DIGIT_OR_SYMBOL.search(value) or value.startswith(_PLACEHOLDERS):
         return match[0]
-    return match[1] + match[0][len(match[1]) :].replace(value, MARK)
+    words = value.split()
+    mixed = sum(_is_mixed(word.rstrip(_STOPS)) for word in words)
+    if len(words) > 1 and 2 * mixed <= len(words):
+        return match[1] + _NAMED.sub(_without_value, rest)
+    return match[1] + rest.replace(value, MARK)
 
 
 _RULES = (
     Rule(_KNOWN_FORMS, lambda _match: MARK),
     Rule(_HEADER, _without_token, ("bearer", "basic")),
+    Rule(_COOKIES, lambda match: _COOKIE.sub(_without_token, match[0]), ("cookie",)),
     Rule(_URL_PASSWORD, lambda match: match[1] + MARK, ("://",)),
     Rule(_NAMED, _without_value, _NAMING),
     Rule(_LOGIN, _without_password, _LOGINS),
+    Rule(_OPTION, _without_password, _OPTIONS),
     Rule(_AWS_SECRET, _without_random),
     Rule(_NAMED_CJK, lambda match: match[1] + MARK, _NAMING_CJK),
     *NUMBER_RULES,

@@ -33,7 +33,7 @@ _CODE_NAME = (
 _CODE = re.compile(
     rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b"
     r"(?:\ (?:for|of|to|für|de|para|pour)\ [^\d\n.!?,;:]{1,30}?)?"
-    r"(?:\*\*)?\s{0,2}(?:[:=]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
+    r"(?:\*\*)?\s{0,2}(?:[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
     r"(\d{3}[ -]\d{3}|\d{4,8})(?![\w%]|\.\w)",
     re.IGNORECASE,
 )
