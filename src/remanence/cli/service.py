@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import typer
 
 from remanence.telemetry import logger
-from remanence.telemetry.logs import JSONFormatter, RequestNames, audit_logger
+from remanence.telemetry.logs import JSONFormatter, RequestNames, TextFormatter, audit_logger
 
 LogFormat: TypeAlias = Annotated[
     Literal["text", "json"], typer.Option(help="The format of the log on stderr.")
@@ -49,7 +49,7 @@ def log_service(form: LogFormat) -> None:
             root.removeHandler(handler)
     handler = logging.StreamHandler()
     handler.addFilter(RequestNames())
-    handler.setFormatter(JSONFormatter() if form == "json" else logging.Formatter(_TEXT))
+    handler.setFormatter(JSONFormatter() if form == "json" else TextFormatter(_TEXT))
     root.addHandler(handler)
     if ours.level == logging.NOTSET:
         ours.setLevel(logging.INFO)

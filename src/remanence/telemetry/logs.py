@@ -2,10 +2,15 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Any, Final
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that begin a line, control a terminal or change the direction of text."""
 
 audit_logger = logging.getLogger("remanence.audit")
 _request: ContextVar[str] = ContextVar("remanence_request", default="-")
@@ -34,6 +39,16 @@ class RequestNames(logging.Filter):
         return True
 
 
+class TextFormatter(logging.Formatter):
+    """Formats a record as one line, with a traceback on indented lines; text cannot forge a line."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging
+        return _escape(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as logging calls it
+        return "\n".join(f"  {_escape(line)}" for line in super().formatException(ei).split("\n"))
+
+
 class JSONFormatter(logging.Formatter):
     """Formats a record as one line of JSON."""
 
@@ -47,4 +62,9 @@ class JSONFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return _escape(json.dumps(fields, ensure_ascii=False))
+
+
+def _escape(text: str) -> str:
+    """Escape control characters, as JSON does."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
