@@ -148,6 +148,31 @@ async def test_refusals_have_codes_by_which_a_client_tells_them_apart(
     ]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Remanence-Key",
+        "Authorization",
+        "X-Api-Key",
+        "X-Remanence-User",
+        "X-Remanence-Conversation",
+    ],
+)
+async def test_a_repeated_header_that_identifies_a_request_is_refused(
+    name: str, client: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    key = await memory.keys.create("app", tenant="acme", scopes=ALL)
+    values = [key.token, key.token] if name in ("X-Remanence-Key", "X-Api-Key") else ["ana", "bo"]
+    headers = [*header(key).items(), *((name, value) for value in values)]
+
+    path = "/openai/v1/chat/completions"
+    response = await client.http.post(path, json={"messages": []}, headers=headers)
+
+    assert (response.status_code, response.json()["type"][-15:]) == (422, "invalid_request")
+    assert response.json()["detail"] == f"the header {name.lower()} is repeated: send it once"
+    assert upstream.received == []
+
+
 async def test_a_key_that_may_only_read_reaches_no_provider(
     client: Client, memory: Memory, upstream: ModelServer
 ) -> None:

@@ -19,8 +19,8 @@ from remanence.types import Scope
 from remanence.wire.json_value import JsonObject
 
 KEY_HEADER: Final = "x-remanence-key"
-_KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
-_CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
+KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
+_CREDENTIALS: Final = (*KEY_HEADERS, "cookie")
 ADDRESS_FACTOR: Final = 10
 """How many more failed attempts an address may make than one set of credentials."""
 _MAX_ACCEPTED: Final = 10_000
@@ -49,7 +49,7 @@ class KeyAuthentication:
         self._keys = keys
 
     async def __call__(self, request: HTTPConnection) -> Caller | None:
-        values = (request.headers.get(name, "") for name in _KEY_HEADERS)
+        values = (request.headers.get(name, "") for name in KEY_HEADERS)
         token = next(filter(None, map(token_in, values)), None)
         key = None if token is None else await self._keys.verify(token)
         return None if key is None else Caller(key.name, key.tenant, key.scopes, key.id)

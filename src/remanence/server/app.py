@@ -15,7 +15,13 @@ from starlette.types import Receive, Scope, Send
 from remanence.arguments import require_origins, require_provider_url
 from remanence.chat import ChatSource
 from remanence.memory import Memory
-from remanence.server.access import Access, Authenticate, KeyAuthentication, add_security
+from remanence.server.access import (
+    KEY_HEADERS,
+    Access,
+    Authenticate,
+    KeyAuthentication,
+    add_security,
+)
 from remanence.server.audit import Audit
 from remanence.server.chats import Chats
 from remanence.server.grace import GRACE_SECONDS, GracePeriod, RequestGrace
@@ -27,6 +33,7 @@ from remanence.server.middleware import (
     KnownHosts,
     KnownOrigins,
     RequestLog,
+    SingleHeaders,
 )
 from remanence.server.paths import with_encoded_names
 from remanence.server.problems import OF_ALL, add_components, declare, handle_problems
@@ -38,6 +45,7 @@ from remanence.server.proxy.forwarding import (
     Forwarder,
     UpstreamKey,
 )
+from remanence.server.proxy.naming import CONVERSATION, USER_HEADERS
 from remanence.server.rate_limit import RateLimit
 from remanence.server.routes import (
     chat,
@@ -177,6 +185,7 @@ def create_app(
         app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:
         app.add_middleware(Access, authenticate=auth, per_minute=requests_per_minute)
+    app.add_middleware(SingleHeaders, names=(*KEY_HEADERS, *USER_HEADERS, CONVERSATION))
     app.add_middleware(Audit, clock=memory.clock)
     app.add_middleware(
         CORSMiddleware,

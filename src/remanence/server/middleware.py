@@ -1,4 +1,4 @@
-"""Middleware: allowed hosts and origins, request body limits, caches, and the request log."""
+"""Middleware: allowed hosts, headers and origins, body limits, caches, and the request log."""
 
 import asyncio
 import re
@@ -48,6 +48,23 @@ class KnownHosts:
             await problem(421, "not_local", detail)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+class SingleHeaders:
+    """Rejects requests that repeat a header, as a server in front may have checked another value."""
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str]) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        repeated = next((name for name in self._names if len(headers.getlist(name)) > 1), None)
+        if repeated is None:
+            await self._app(scope, receive, send)
+        else:
+            detail = f"the header {repeated} is repeated: send it once"
+            await problem(422, "invalid_request", detail)(scope, receive, send)
 
 
 class KnownOrigins:

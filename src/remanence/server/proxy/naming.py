@@ -27,7 +27,7 @@ _SESSION_HEADERS: Final = (
     "x-grok-conv-id",
     "x-openwebui-chat-id",
 )
-_USER_HEADERS: Final = (USER, "x-openwebui-user-id")
+USER_HEADERS: Final = (USER, "x-openwebui-user-id")
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
 _CODEX_TURN_HEADER: Final = "x-codex-turn-metadata"
@@ -81,7 +81,7 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
         raise InvalidMessage(
             f"the conversation's name has {len(conversation):,} characters, more than {MAX_NAME}: shorten it"
         )
-    user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
+    user = next(filter(None, (_text_in(headers, name) for name in USER_HEADERS)), None)
     try:
         for named in filter(None, (conversation, user)):
             require_path_name(named)
