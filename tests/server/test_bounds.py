@@ -124,6 +124,15 @@ async def test_requests_beyond_the_rate_are_refused_with_the_time_to_wait(memory
     assert wait in answers[-1].json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_probes_have_no_limit_and_count_for_none(path: str, memory: Memory) -> None:
+    async with served(create_app(memory, requests_per_minute=1)) as client:
+        answers = [await client.get(path) for _ in range(3)]
+        other = await client.get("/v1/conversations")
+
+    assert {answer.status_code for answer in (*answers, other)} == {200}
+
+
 async def test_each_key_has_a_rate_of_its_own(memory: Memory) -> None:
     keys = [await memory.keys.create("app", tenant="acme") for _ in range(2)]
     app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=1)

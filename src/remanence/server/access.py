@@ -14,7 +14,7 @@ from remanence.errors import RemanenceError
 from remanence.recent import Recent
 from remanence.server.paths import PROXIES, path_of
 from remanence.server.problems import problem, response_to
-from remanence.server.rate_limit import Rate, address_of
+from remanence.server.rate_limit import PROBES, Rate, address_of
 from remanence.types import Scope
 from remanence.wire.json_value import JsonObject
 
@@ -25,7 +25,7 @@ ADDRESS_FACTOR: Final = 10
 """How many more failed attempts an address may make than one set of credentials."""
 _MAX_ACCEPTED: Final = 10_000
 
-_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
+_OPEN: Final = frozenset({"/", "/openapi.json"}) | PROBES
 _BEARER: Final = re.compile(r"^bearer +", re.IGNORECASE)
 
 

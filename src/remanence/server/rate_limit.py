@@ -8,8 +8,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remanence.recent import Recent
+from remanence.server.paths import path_of
 from remanence.server.problems import problem
 
+PROBES: Final = frozenset({"/healthz", "/readyz"})
+"""Paths without a limit, as a supervisor restarts a process whose probes are refused."""
 _MAX_SENDERS: Final = 10_000
 
 
@@ -41,7 +44,7 @@ class Rate:
 
 
 class RateLimit:
-    """Rejects requests beyond a rate per key or caller, or else per address.
+    """Rejects requests beyond a rate per key or caller, or else per address, except for probes.
 
     Each process counts separately.
     """
@@ -51,6 +54,9 @@ class RateLimit:
         self._rate = Rate(per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if path_of(scope) in PROBES:
+            await self._app(scope, receive, send)
+            return
         sender = _sender(scope)
         if refusal := self._rate.refusal(sender):
             await refusal(scope, receive, send)
