@@ -14,6 +14,7 @@ from remanence.errors import InvalidArgument, InvalidMessage
 
 _HOST_NAME: Final = re.compile(r"[^\s:/?#@*\[\]]+|\[[0-9A-Fa-f:.]+\]")  # or an IPv6 address
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _JOINERS: Final = {0x200C: None, 0x200D: None}
 """Characters that join letters or keep them apart, as words of Persian and Hindi need."""
 MAX_COUNT: Final = 2**31 - 1
@@ -27,6 +28,14 @@ def require_name(label: str, value: object) -> None:
         raise InvalidMessage(f"{label} {value!r:.80} is not a name: use plain text{as_text}")
     if wrong := next((c for c in value.translate(_JOINERS) if not c.isprintable()), ""):
         raise InvalidMessage(f"{label} {value!r:.80} is not a name: leave out {wrong!r}")
+
+
+def require_no_control(label: str, text: str) -> None:
+    """Raise `InvalidMessage` for a text with a control character, such as a line break."""
+    if wrong := _CONTROL.search(text):
+        raise InvalidMessage(
+            f"{label} {text!r:.80} has a control character: leave out {wrong[0]!r}"
+        )
 
 
 def require_text(*, optional: bool = False, **values: object) -> None:

@@ -995,6 +995,14 @@ async def test_secrets_are_not_kept() -> None:
     assert fact.tags == ("key", "password: [secret]")
 
 
+@pytest.mark.parametrize("tag", ["a\n## b", "a\x1b[31m", "a\u2028b"])
+async def test_a_tag_with_control_characters_is_refused(tag: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage, match=r"fact tag .* has a control character"):
+            await memory.facts.save("Ana plays the cello", user="ana", tags=["東京　旅行", tag])
+        assert await memory.facts.list(user="ana") == ()
+
+
 @pytest.mark.parametrize("summary", ["", "  \n", "x" * 5_000])
 async def test_what_is_no_sentence_is_refused(summary: str) -> None:
     async with Memory.open(IN_MEMORY) as memory:

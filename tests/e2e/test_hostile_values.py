@@ -109,3 +109,21 @@ async def test_a_damaged_row_is_an_error_that_names_it_and_the_rest_stays_readab
 
     assert [message.text for message in context.messages] == ["Hello.", "Hi."]
     assert any("cannot be read" in what for what in problems)
+
+
+async def test_stored_ids_and_tags_with_line_breaks_are_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}", clock=FixedClock()) as memory:
+        await memory.conversation("c").append(Message.user("Hello."))
+        await memory.facts.save("Ana plays the cello.", user="ana", tags=["a"])
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("UPDATE messages SET id = 'a' || char(10) || 'b'")
+        connection.execute("""UPDATE facts SET tags = '["a\\n## b"]'""")
+    connection.close()
+
+    async with Memory.open(f"sqlite:///{path}", clock=FixedClock()) as memory:
+        (message,) = await memory.conversation("c").messages()
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert (message.id, fact.tags) == ("a\nb", ("a\n## b",))

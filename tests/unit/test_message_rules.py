@@ -34,6 +34,9 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
     [
         (message(HELLO, role="pirate"), "role 'pirate' is unknown: use one of"),
         (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
+        (message(HELLO, id="a\n## b"), r"'a\n## b' has a control character: leave out '\n'"),
+        (message(HELLO, id="a\x1b[31m"), r"has a control character: leave out '\x1b'"),
+        (message(HELLO, id="a\u2028b"), r"has a control character: leave out '\u2028'"),
         (message(HELLO, name=7), "Message.name 7 is of the wrong type: use a text or None"),
         (Message(role="user", content="Hello."), "(TextPart(text=...),), or Message.user(...)"),  # type: ignore[arg-type]
         (message(ImagePart(url="https://x.test", width=-1)), "a size of -1 pixels"),

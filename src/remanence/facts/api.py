@@ -12,6 +12,7 @@ from remanence.arguments import (
     bad_character,
     require_count,
     require_moment,
+    require_no_control,
     require_one_of,
     require_text,
     require_texts,
@@ -94,7 +95,8 @@ class Facts:
         message on, and is erased with it.
 
         Raises:
-            InvalidMessage: the summary is empty or too long, or the type unknown.
+            InvalidMessage: the summary is empty or too long, the type unknown, or a tag has control
+                characters.
             InvalidArgument: another value is not of its type, *valid_from* is more than a day ahead, or
                 the user has no fact *replaces* or no such conversation.
         """
@@ -109,10 +111,13 @@ class Facts:
             raise InvalidMessage(
                 f"fact type {type!r} is unknown: use one of {', '.join(get_args(FactType))}"
             )
+        clean_tags = tuple(redact(storable(tag)) for tag in tags)
+        for tag in clean_tags:
+            require_no_control("fact tag", tag)
         draft = FactDraft(
             summary=_check_summary(summary),
             type=type,
-            tags=tuple(redact(storable(tag)) for tag in tags),
+            tags=clean_tags,
             valid_from=valid_from,
             replaces=replaces,
         )

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final, Literal, get_origin
 
-from remanence.arguments import bad_character
+from remanence.arguments import bad_character, require_no_control
 from remanence.errors import InvalidMessage
 from remanence.validation import field_types, type_text
 from remanence.wire import anthropic, gemini, openai, responses
@@ -51,7 +51,7 @@ def check_message(message: Message, *, max_bytes: int) -> int:
 
     Raises:
         InvalidMessage: the role is unknown, the content is empty or exceeds *max_bytes* bytes, a
-            text is not Unicode (NUL, lone surrogates), a name is too long, a value has the wrong type, the time has no
+            text is not Unicode (NUL, lone surrogates), the id has control characters, a name is too long, a value has the wrong type, the time has no
             offset or is out of range in UTC, the role does not allow a part, or no provider would
             accept a part.
     """
@@ -106,6 +106,7 @@ def measure_message(message: Message, *, max_bytes: int) -> int:
     _check_roles(message)
     if message.id == "":
         raise InvalidMessage("the id of a message is empty: leave it out to get a generated one")
+    require_no_control("message id", message.id or "")
     tools = [part.name for part in message.content if isinstance(part, ToolCallPart)]
     for name in (message.name or "", *tools):
         if len(name) > _MAX_NAME:
