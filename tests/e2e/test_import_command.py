@@ -183,7 +183,10 @@ def test_keys_of_users_messages_that_are_not_read_are_counted(
     ("wrong", "why"),
     [
         ({"conversation": "a", "role": "user"}, "has no content"),
-        (said(None, "Where?"), "names no conversation"),
+        (
+            said(None, "Where?"),
+            "line 3: {'role': 'user', 'content': 'Where?'} names no conversation",
+        ),
         (said("a", "When?", created_at="soon"), "is not a time"),
         (said("a", "Another.", id="1"), "is taken by message 1"),
         ({"conversation": "a", "role": "tool", "tool_call_id": "x", "content": "?"}, "'x'"),
@@ -200,7 +203,7 @@ def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(
 
     assert run.returncode == 1
     assert run.stderr.startswith("Stopped after 2 messages, 2 of them new.\n")
-    assert "history.jsonl, line 3: " in run.stderr
+    assert run.stderr.count("history.jsonl, line 3: ") == 1
     assert why in run.stderr
     assert contents(cli, url, "a") == ["First.", "Second."]
     write(file, *lines[:2], said("a", "Third."))

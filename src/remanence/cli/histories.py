@@ -129,8 +129,7 @@ class HistoryReader:
         check_message(message, max_bytes=self.max_message_bytes)
         conversation = _text(record, "conversation") or self.conversation
         if conversation is None:
-            raise MalformedTranscript(
-                f"{self.name}, {record.place}: "
+            raise InvalidMessage(
                 f'{quote(record.value)} names no conversation: add "conversation": "its id", or '
                 "set a default with --conversation"
             )
