@@ -191,6 +191,9 @@ def test_keys_of_users_messages_that_are_not_read_are_counted(
         (said("a", "Another.", id="1"), "is taken by message 1"),
         ({"conversation": "a", "role": "tool", "tool_call_id": "x", "content": "?"}, "'x'"),
         (said("a", "Who?", user=["ana"]), "is not a name"),
+        (said("a", "Who?", user="a\tna"), "is not a name"),
+        (said("a\x1bb", "Where?"), "is not a name"),
+        (said("a", "Where?", tenant=""), "is not a name"),
     ],
 )
 def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from remanence.arguments import require_name
 from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
@@ -186,11 +187,7 @@ def _date_openings(chunk: list[HistoryMessage]) -> list[HistoryMessage]:
 def _text(record: Record, key: str) -> str | None:
     """Return a key's text from the record, or else from the innermost object around it."""
     for values in (record.value, *reversed(record.outer)):
-        value = values.get(key)
-        if isinstance(value, str) and value:
-            return value
-        if value is not None:
-            raise InvalidMessage(
-                f"{key} {quote(value)} is not a name: use a string, or leave it out"
-            )
+        if (value := values.get(key)) is not None:
+            require_name(key, value)
+            return str(value)
     return None
