@@ -870,6 +870,64 @@ def test_a_message_is_printed_in_one_line_with_the_id_that_forget_takes_also_if_
     assert forgotten.stdout.startswith("forgotten: 1 message")
 
 
+def test_printed_messages_are_a_whole_copy_whatever_provider_they_come_from(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    call = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
+    thought = {"type": "thinking", "thinking": "Use the tool.", "signature": "s1"}
+    cited = {"type": "text", "text": "Rain.", "citations": [{"type": "char_location"}]}
+    signed = {"functionCall": {"name": "weather", "args": {}}, "thoughtSignature": "s2"}
+    with BlockingMemory.open(url) as memory:
+        chat = memory.conversation("trip", user="ana")
+        chat.append(
+            Message.user("Weather in Rome?", name="Ana Maria"),
+            Message.from_anthropic({"role": "assistant", "content": [thought, call]}),
+            Message.tool("c1", "timeout", is_error=True),
+            Message.from_anthropic({"role": "assistant", "content": [cited]}),
+            Message.from_gemini({"role": "model", "parts": [signed]}),
+            Message.user("Answer briefly.", kind="control"),
+            Message.user("Notes: Rome.", kind="memory"),
+            Message.user("My PIN is 1234.", id="pin"),
+        )
+        chat.forget("pin")
+        tape = chat.messages()
+    printed = cli("messages", "trip", "--db", url)
+    (tmp_path / "trip.jsonl").write_text(printed.stdout)
+    copy = ("import", tmp_path / "trip.jsonl", "--db", url, "--user", "ana", "--conversation")
+    again = json.loads(cli(*copy, "trip", "--json").stdout)
+    assert cli(*copy, "copy").returncode == 0
+
+    assert printed.stderr == ""
+    assert (again["messages"], again["new"], again["left_out"]) == (8, 0, {})
+    with BlockingMemory.open(url, read_only=True) as memory:
+        copied = memory.conversation("copy", user="ana").messages()
+    assert [(m.role, m.name, m.content) for m in copied] == [
+        (m.role, m.name, m.content) for m in tape
+    ]
+    assert [m.kind for m in copied] == [*["message"] * 5, "control", "memory", "control"]
+
+
+def test_printed_messages_that_lose_something_are_counted(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    reasoning = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e"}
+    answer = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "B42."}],
+    }
+    with BlockingMemory.open(url) as memory:
+        messages = Message.from_openai_responses([reasoning, answer])
+        memory.conversation("trip").append(Message.user("Which gate?"), *messages)
+
+    printed = cli("messages", "trip", "--db", url)
+
+    assert printed.stdout.count("\n") == 2
+    assert printed.stderr.startswith(
+        "messages that lose something in each provider's form: 1, the first is number 2"
+    )
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", ["messages trip", "config", "doctor", "config --json"])
 def test_a_command_whose_reader_leaves_ends_quietly_as_by_sigpipe(

@@ -179,6 +179,22 @@ def test_keys_of_users_messages_that_are_not_read_are_counted(
     assert counted["left_out"] == {"sender": 2}
 
 
+def test_a_kind_of_message_that_is_not_known_is_counted(cli: Cli, tmp_path: Path, url: str) -> None:
+    kinds = ("control", "message", "chat", ["control"])
+    lines = [said("a", "Hello.", seq=1, kind=kind) for kind in kinds]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    counted = json.loads(cli("import", file, "--db", url, "--json").stdout)
+
+    assert counted["left_out"] == {"kind": 2}
+    assert [message.get("kind") for message in imported(cli, url, "a")] == [
+        "control",
+        None,
+        None,
+        None,
+    ]
+
+
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [

@@ -1,6 +1,7 @@
 """`remanence export`, `import-notes`, `messages` and `consolidate`."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ from remanence.archive.blocks import BlockStore
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
 from remanence.cli.settings import load, open_conversation, open_existing
-from remanence.errors import InvalidArgument
+from remanence.cli.transcript_lines import Record
+from remanence.cli.transcripts import read_message
+from remanence.errors import InvalidArgument, InvalidMessage
 from remanence.memory import Memory
 from remanence.types import Message
-from remanence.wire import anthropic, openai
+from remanence.wire import anthropic, gemini, openai
 from remanence.wire.json_value import JsonObject
 
 PAGE = 200
@@ -111,21 +114,53 @@ async def messages(
     tenant: Tenant = "default",
 ) -> None:
     """Print the messages of a conversation as JSON Lines, for replay."""
+    cut: list[int] = []
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         while page := await chat.messages(after=after, limit=PAGE):
             for message in page:
-                output.print_json(_line(message))
+                line, is_whole = _line(message)
+                output.print_json(line)
+                if not is_whole:
+                    cut.append(message.seq)
             after = page[-1].seq
+    if cut:
+        output.warn(
+            f"messages that lose something in each provider's form: {len(cut):,}, the first is number "
+            f"{cut[0]}; 'remanence copy' keeps all of a memory"
+        )
 
 
-def _line(message: Message) -> JsonObject:
-    """Return a message in OpenAI's form, or in Anthropic's if that needs several messages for it."""
-    rendered = openai.render(message.role, message.content, message.name)
-    if len(rendered) != 1:
-        name = {"name": message.name} if message.name else {}
-        rendered = [{**name, **anthropic.render(message.role, message.content)[0]}]
+def _line(message: Message) -> tuple[JsonObject, bool]:
+    """Return a message in the first form that is read back as the same message, and True.
+
+    If there is none, it is in OpenAI's form, or in Anthropic's if that needs several messages for it.
+    """
+    name: JsonObject = {"name": message.name} if message.name else {}
+    kind = {"kind": message.kind} if message.kind != "message" else {}
     at = {"created_at": message.created_at.isoformat()} if message.created_at else {}
-    return {"seq": message.seq, "id": message.id, **rendered[0], **at}
+    lines: list[JsonObject] = []
+    for form in _forms(message):
+        lines.append({"seq": message.seq, "id": message.id, **kind, **name, **form, **at})
+        if _is_read_back(lines[-1], message):
+            return lines[-1], True
+    return lines[0], False
+
+
+def _forms(message: Message) -> Iterator[JsonObject]:
+    """Yield a message as each provider has it, without its name."""
+    rendered = openai.render(message.role, message.content)
+    if len(rendered) == 1:
+        yield rendered[0]
+    yield anthropic.render(message.role, message.content, system_role=True)[0]
+    yield gemini.render(message.role, message.content)
+
+
+def _is_read_back(line: JsonObject, message: Message) -> bool:
+    try:
+        read, _ = read_message(Record("", line, ""), "")
+    except InvalidMessage:
+        return False
+    return (read.role, read.name, read.content) == (message.role, message.name, message.content)
 
 
 async def consolidate(

@@ -139,8 +139,10 @@ class HistoryReader:
         if user := _text(record, "user") or self._users.get(ref):
             self._users[ref] = user
         if message.role == "user":
+            is_kind = message.kind != "message" or record.value.get("kind") == "message"
+            known = _READ_KEYS | {"kind"} if is_kind else _READ_KEYS
             keys = record.value.items()
-            self.left_out.update(key for key, value in keys if value and key not in _READ_KEYS)
+            self.left_out.update(key for key, value in keys if value and key not in known)
         dated = self._date(message, ref, record)
         return HistoryMessage(record.place, ref, user or self.user, dated, _is_exported(record))
 

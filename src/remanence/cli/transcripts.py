@@ -18,7 +18,7 @@ from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.options import STDIN
 from remanence.cli.transcript_lines import FORMATS, Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
-from remanence.types import Message, TextPart, check_message
+from remanence.types import Message, MessageKind, TextPart, check_message
 from remanence.wire.json_value import JsonObject, quote
 from remanence.wire.message_rules import is_empty
 from remanence.wire.nameless_calls import OpenCalls
@@ -41,7 +41,7 @@ _ANSWER_FIELDS = {"annotations", "reasoning", "reasoning_content", "reasoning_de
 _ANTHROPIC_BLOCKS = {"compaction", "container_upload", "document", "image", "search_result"}
 _ANTHROPIC_SUFFIXES = ("thinking", "tool_result", "tool_use")
 
-READ_KEYS = MESSAGE_FIELDS | _ANSWER_FIELDS | _ITEM_FIELDS | {"parts", *TIME_KEYS}
+READ_KEYS = MESSAGE_FIELDS | _ANSWER_FIELDS | _ITEM_FIELDS | {"parts", "seq", *TIME_KEYS}
 """Keys of messages that are read."""
 
 
@@ -142,11 +142,11 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
         message = _read(data)
     except InvalidMessage as error:
         raise InvalidMessage(f"{error}; {FORMATS}") from error
-    name = _name(record, message)
+    message = message.replace(name=_name(record, message), kind=_kind(data))
     if empty := is_empty(message):
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
     at = _creation_time(record)
-    return message.replace(id=message_id, name=name, created_at=at), empty
+    return message.replace(id=message_id, created_at=at), empty
 
 
 def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
@@ -228,6 +228,14 @@ def _read(data: JsonObject) -> Message:
         for part, kind in zip(parts, types, strict=True)
     )
     return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
+
+
+def _kind(data: JsonObject) -> MessageKind:
+    """Return the kind that `remanence messages` prints; a tombstone becomes text that is not observed."""
+    kind = data.get("kind")
+    if kind == "memory":
+        return "memory"
+    return "control" if kind in ("control", "forgotten") else "message"
 
 
 def _name(record: Record, message: Message) -> str | None:
