@@ -319,6 +319,13 @@ def test_what_is_damaged_in_an_export_leaves_the_rest_of_it_readable(
             "conversation 'c0', 'Boats': its chat_messages is None",
         ),
         (
+            {"title": "Boats", "conversation_id": "c0", "current_node": "a"},
+            "conversation",
+            "conversation 'c0', 'Boats': its mapping is None",
+        ),
+        ({"uuid": "c0"}, "conversation", "conversation 'c0', None: its chat_messages is None"),
+        (None, "conversation", "conversation 1 is None: export it again"),
+        (
             chatgpt(node("a", "root", "Hi.", create_time="soon"), id_="c0"),
             "message",
             "conversation 'c0', message 'a': created_at 'soon' is not a time",
@@ -326,7 +333,7 @@ def test_what_is_damaged_in_an_export_leaves_the_rest_of_it_readable(
     ],
 )
 def test_a_damaged_conversation_of_an_export_is_named_and_the_others_are_imported(
-    cli: Cli, tmp_path: Path, url: str, damage: Json, kind: str, reason: str
+    cli: Cli, tmp_path: Path, url: str, damage: Json | None, kind: str, reason: str
 ) -> None:
     file = write(tmp_path / "conversations.json", [damage, chatgpt(node("b", "root", "Hello."))])
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from remanence.cli.transcript_lines import SESSION_KEYS
 from remanence.errors import InvalidMessage
 from remanence.wire.json_value import JsonObject, quote
 from remanence.wire.message_rules import storable
@@ -22,6 +23,9 @@ _SYSTEM: Final = ("system", "systemInstruction", "system_instruction", "instruct
 
 _CONVERSATIONS: Final = ({"title", "mapping"}, {"uuid", "chat_messages"}, {"uuid", "account"})
 """Keys of a conversation of ChatGPT or Claude, even if its messages are missing."""
+
+_READABLE: Final = frozenset({"role", "type", "parts", *SESSION_KEYS})
+"""Keys of messages, of which an object beside exported conversations has one unless it is damaged."""
 
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
 _REFERENCE: Final = re.compile("\ue200[^\ue201]*+\ue201")
@@ -60,15 +64,37 @@ def read_export(value: JsonObject, left_out: LeftOut) -> JsonObject:
 
 def _check_conversation(value: JsonObject) -> None:
     if any(keys <= value.keys() for keys in _CONVERSATIONS) and "messages" not in value:
-        key = "mapping" if "mapping" in value else "chat_messages"
-        id_, title = (
-            next(filter(None, map(value.get, names)), None)
-            for names in (("conversation_id", "id", "uuid"), ("title", "name"))
-        )
-        raise InvalidMessage(
-            f"conversation {quote(id_)}, {quote(title)}: its {key} is "
-            f"{quote(value.get(key))}, without messages: export it again"
-        )
+        raise InvalidMessage(_damage(value))
+
+
+def _damage(value: JsonObject) -> str:
+    key = "chat_messages" if "uuid" in value else "mapping"
+    id_, title = (
+        next(filter(None, map(value.get, names)), None)
+        for names in (("conversation_id", "id", "uuid"), ("title", "name"))
+    )
+    return (
+        f"conversation {quote(id_)}, {quote(title)}: its {key} is {quote(value.get(key))}, without "
+        "messages: export it again"
+    )
+
+
+def damaged_entries(entries: list[object]) -> dict[int, str]:
+    """Return the indexes of what has no messages beside conversations of an export, with the reason."""
+    if not any(map(_is_conversation, entries)):
+        return {}
+    return {
+        index: _damage(entry)
+        if isinstance(entry, dict)
+        else f"conversation {index + 1} is {quote(entry)}: export it again"
+        for index, entry in enumerate(entries)
+        if not _is_conversation(entry) and _READABLE.isdisjoint(_object(entry))
+    }
+
+
+def _is_conversation(value: object) -> bool:
+    fields = _object(value)
+    return isinstance(fields.get("mapping"), dict) or isinstance(fields.get("chat_messages"), list)
 
 
 def _chatgpt(value: JsonObject, left_out: LeftOut) -> ExportedConversation:

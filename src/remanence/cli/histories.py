@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from remanence.arguments import require_name
-from remanence.cli.chat_exports import ExportedConversation, LeftOut, read_export
+from remanence.cli.chat_exports import ExportedConversation, LeftOut, damaged_entries, read_export
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import READ_KEYS, TIME_KEYS, read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.recent import Recent
 from remanence.types import ConversationRef, Message, check_message
-from remanence.wire.json_value import JsonObject, quote
+from remanence.wire.json_value import quote
 
 ID_PREFIX: Final = "import:"
 """Prefix of generated message ids, followed by the file and the position in it."""
@@ -113,12 +113,23 @@ class HistoryReader:
                     "message", f"conversation {quote(conversation)}, message {quote(id_)}: {error}"
                 )
 
-    def _convert(self, sessions: SessionReader, value: JsonObject) -> JsonObject:
+    def _convert(self, sessions: SessionReader, value: object) -> object:
+        if isinstance(value, list):
+            return self._without_damaged(value)
+        if not isinstance(value, dict):
+            return value
         try:
             return read_export(sessions.read(value), self.left_out)
         except InvalidMessage as error:
             self._leave_out("conversation", str(error))
             return ExportedConversation(messages=[])
+
+    def _without_damaged(self, entries: list[object]) -> list[object]:
+        damaged = damaged_entries(entries)
+        for reason in damaged.values():
+            self._leave_out("conversation", reason)
+        none = ExportedConversation(messages=[])
+        return [none if index in damaged else entry for index, entry in enumerate(entries)]
 
     def _leave_out(self, kind: str, reason: str) -> None:
         self.left_out[f"unreadable {kind}"] += 1

@@ -21,8 +21,8 @@ FORMATS = (
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 
-Convert: TypeAlias = Callable[[JsonObject], JsonObject]
-"""Converts an object of another format to a message, or to an object with messages."""
+Convert: TypeAlias = Callable[[object], object]
+"""Converts an object of another format to a message, or to an object with messages, and lists of such."""
 
 
 class Record(NamedTuple):
@@ -34,11 +34,13 @@ class Record(NamedTuple):
     outer: tuple[JsonObject, ...] = ()
 
 
-def records(lines: Iterable[bytes], *, name: str, convert: Convert = dict) -> Iterator[Record]:
+def records(
+    lines: Iterable[bytes], *, name: str, convert: Convert | None = None
+) -> Iterator[Record]:
     """Yield the message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
     A line or document is a message, a list of messages, or an object with one of `SESSION_KEYS`;
-    *convert* handles objects of other formats. Blank lines are skipped.
+    *convert* handles objects and lists of other formats. Blank lines are skipped.
 
     Raises:
         MalformedTranscript: a line is not UTF-8, not JSON, or not a message.
@@ -106,13 +108,14 @@ def _flatten(
     value: object,
     place: str,
     name: str,
-    convert: Convert,
+    convert: Convert | None,
     session: str = "",
     outer: tuple[JsonObject, ...] = (),
 ) -> Iterator[Record]:
     items: list[object]
-    if isinstance(value, dict):
+    if convert is not None:
         value = convert(value)
+    if isinstance(value, dict):
         inner = next((key for key in SESSION_KEYS if isinstance(value.get(key), list)), None)
         if inner is None or "role" in value or "type" in value:
             yield Record(place or "message 1", value, str(value.get("session", session)), outer)
