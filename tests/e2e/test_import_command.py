@@ -420,3 +420,24 @@ def test_a_user_that_is_given_does_not_write_to_a_conversation_of_another(
 
     assert run.returncode == 1
     assert contents(cli, url, "a") == ["I am ana."]
+
+
+def test_messages_that_leave_no_facts_as_they_have_no_user_or_got_it_later_are_counted(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(
+        tmp_path / "history.jsonl", said("a", "I live in Lisbon.", id="1"), said("b", "Hi.")
+    )
+
+    def run(*options: str) -> tuple[int, int, str]:
+        run = cli("import", file, "--db", url, "--json", *options)
+        counted = json.loads(run.stdout)
+        return counted["without_user"], counted["late_users"], run.stderr
+
+    without, again, late, known = run(), run(), run("--user", "ana"), run("--user", "ana")
+
+    assert without[:2] == (2, 0)
+    assert without[2].startswith("2 messages without a user: no facts are kept of them")
+    assert again == known == (0, 0, "")
+    assert late[:2] == (0, 2)
+    assert late[2].startswith("conversations that got their user after their first messages: 2;")

@@ -50,7 +50,8 @@ class Imported:
     """The result of an import.
 
     Of the `messages`, `new` were not on their tape before. `waiting` counts conversations whose notes
-    could not all be made, and `left_out` content that messages cannot have, by kind.
+    could not all be made, and `left_out` content that messages cannot have, by kind. No facts are kept
+    of new messages `without_user`, nor of those that `late_users` conversations had without one.
     """
 
     messages: int = 0
@@ -59,6 +60,8 @@ class Imported:
     observed_tokens: int = 0
     cost_usd: float = 0.0
     waiting: int = 0
+    without_user: int = 0
+    late_users: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
 
 
@@ -119,14 +122,28 @@ async def run(
         if imported.left_out:
             kinds = (f"{kind} {number:,}" for kind, number in imported.left_out.items())
             output.line(f"left out: {', '.join(kinds)}")
+    _warn(imported, reader, has_facts=policy_of(settings).extract_facts)
+    return FAILED if imported.waiting or reader.unreadable else 0
+
+
+def _warn(imported: Imported, reader: HistoryReader, *, has_facts: bool) -> None:
     for reason in reader.unreadable:
         output.warn(f"left out: {reason}")
+    if imported.without_user and has_facts:
+        output.warn(
+            f"{quantity(imported.without_user, 'message')} without a user: no facts are kept of them, "
+            "also if a later import names one with --user"
+        )
+    if imported.late_users and has_facts:
+        output.warn(
+            f"conversations that got their user after their first messages: {imported.late_users:,}; no "
+            "facts are kept of those messages: to have them, delete the conversation and import it again"
+        )
     if imported.waiting:
         output.warn(
             f"conversations that wait for another attempt: {imported.waiting:,} "
             "(see 'remanence doctor' for the reasons)"
         )
-    return FAILED if imported.waiting or reader.unreadable else 0
 
 
 async def _append_all(
@@ -201,8 +218,12 @@ async def _append_to(
         if len(users) < 2:
             messages = [item.message for item in items]
             dated = [m if m.created_at else m.replace(created_at=at) for m in messages]
-            new = await _append_new(chat, dated)
+            before, new = await _append_new(chat, dated)
             imported.new, imported.messages = imported.new + new, imported.messages + len(items)
+            if before.user is None and users:
+                imported.late_users += before.last_seq > 0
+            elif before.user is None:
+                imported.without_user += new
             return
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
@@ -221,13 +242,15 @@ async def _append_to(
         await _append_to(memory, reader, [item], imported)
 
 
-async def _append_new(chat: Conversation, messages: Sequence[Message]) -> int:
-    """Append and return the number of new messages, also while others append to the tape."""
+async def _append_new(chat: Conversation, messages: Sequence[Message]) -> tuple[MemoryState, int]:
+    """Append and return the state before and the number of new messages, also while others append."""
     while True:
         before = await chat.state()
         with suppress(ConversationErased, ConversationGrown):
             appended = await chat.append(*messages, after=before)
-            return len({message.seq for message in appended if message.seq > before.last_seq})
+            return before, len(
+                {message.seq for message in appended if message.seq > before.last_seq}
+            )
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
