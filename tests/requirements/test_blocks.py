@@ -368,6 +368,7 @@ async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path
         await chat.append(*messages)
         report = await chat.import_blocks(store)
         repeated = await chat.import_blocks(store)
+        exported = await chat.export_blocks(store)
         snapshot = await chat.snapshot()
 
     assert [s.created_at for s in snapshot.segments] == [s.created_at for s in live]
@@ -378,6 +379,8 @@ async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path
     assert again == 0
     assert repeated.imported == 0
     assert len(repeated.conflicts) == len(live)
+    assert all("observed already, in this block" in each for each in repeated.conflicts)
+    assert exported == 0
 
 
 @pytest.mark.req("X-27")

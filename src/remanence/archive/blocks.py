@@ -55,6 +55,11 @@ class Block:
     source_message_range: tuple[int, int]
     estimated_tokens: int
 
+    @property
+    def notes(self) -> tuple[object, ...]:
+        """All that is the same after an import, which makes a segment with another id of a block."""
+        return self.session_id, self.created_at, self.source_message_range, self.observations
+
 
 _KEYS = {
     field.name: re.sub(r"_(\w)", lambda found: found[1].upper(), field.name)
@@ -89,15 +94,16 @@ class BlockStore:
 
     @in_thread
     def append(self, *blocks: Block) -> int:
-        """Append the blocks whose ids are not in their files yet, and return their number.
+        """Append the blocks that are not in their files yet, under any id, and return their number.
 
         They are on disk when this returns.
         """
         with _WRITING:
             make_directory(self._directory)
             files = {file for block in blocks for file in self._files_of(block)}
-            known = {block.id for file in files for block in _load(file).blocks}
-            new = [block for block in blocks if block.id not in known]
+            found = [block for file in files for block in _load(file).blocks]
+            known = {each for block in found for each in (block.id, block.notes)}
+            new = [block for block in blocks if known.isdisjoint((block.id, block.notes))]
             for block in new:
                 append_line(self._files_of(block)[0], _encode(block))
         return len(new)

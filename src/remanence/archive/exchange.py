@@ -74,7 +74,7 @@ async def _import(segment_writer: SegmentWriter, ref: ConversationRef, block: Bl
         return f"{name} are not on the tape, which ends at {end}: append the messages first"
     if last_seq <= state.observed_seq:
         live = await store.segments(ref, live=True)
-        same = any(block_of(ref.id, segment).id == block.id for segment in live)
+        same = any(block_of(ref.id, segment).notes == block.notes for segment in live)
         what = "in this block" if same else "in other words, which are kept"
         return f"{name} are observed already, {what}"
     if first_seq != state.observed_seq + 1:
