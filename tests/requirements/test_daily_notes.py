@@ -111,16 +111,21 @@ async def test_a_note_holds_from_its_users_time_until_a_later_statement(tmp_path
     }
 
 
-async def test_a_line_written_by_hand_may_begin_with_an_hour_of_one_digit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+async def test_a_line_written_by_hand_may_begin_with_an_hour_of_one_digit_in_any_editor(
+    tmp_path: Path, encoding: str
+) -> None:
     folder = tmp_path / "default" / "ana"
     folder.mkdir(parents=True)
-    (folder / "2027-01-04.md").write_text("- 9:05 I'm allergic to peanuts.\n")
+    (folder / "2027-01-04.md").write_text("- 9:05 I'm allergic to peanuts.\n", encoding)
+    (folder / "MEMORY.md").write_text("# Ana\n", encoding)
     async with opened(tmp_path, FixedClock(MONDAY + timedelta(days=3))) as memory:
         await memory.consolidate(user="ana")
         (fact,) = await memory.facts.list(user="ana")
 
     assert fact.summary == "I'm allergic to peanuts."
     assert fact.valid_from == MONDAY.replace(hour=9, minute=5)
+    assert "\ufeff" not in (folder / "MEMORY.md").read_text("utf-8")
 
 
 def test_the_time_of_a_line_has_an_offset_only_behind_utc() -> None:

@@ -404,7 +404,8 @@ def _days(folder: Path, *, before: date) -> list[date]:
 
 def _read(file: Path) -> str | None:
     try:
-        with file.open(encoding="utf-8", errors="surrogateescape", newline="") as opened:
+        # Editors on Windows put a byte order mark at the beginning.
+        with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
             return opened.read()
     except FileNotFoundError:
         return None
