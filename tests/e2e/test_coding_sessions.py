@@ -85,6 +85,30 @@ def test_a_session_of_claude_code_is_a_conversation(cli: Cli, tmp_path: Path, ur
     }
 
 
+def test_text_that_a_program_puts_beside_or_into_that_of_the_user_is_left_out(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    text, reminder = "Thanks.", "<system-reminder>\nUse <b>tests</b>.\n</system-reminder>"
+    file = write(
+        tmp_path / "s1.jsonl",
+        claude_code("u1", {"type": "text", "text": "[Request interrupted by user]"}),
+        claude_code("u2", "[Request interrupted by user for tool use]"),
+        claude_code("u3", {"type": "text", "text": reminder}, {"type": "text", "text": text}),
+        claude_code("u4", f"{text}\n{reminder}"),
+        claude_code("u5", f"What is <system-reminder>? {text}"),
+        codex_text("developer", "<permissions instructions>..."),
+    )
+
+    counted = imported(cli, file, url)
+
+    assert [message["content"] for message in tape(cli, url)] == [
+        text,
+        text,
+        f"What is <system-reminder>? {text}",
+    ]
+    assert counted["left_out"] == {"text of the program": 5}
+
+
 def test_a_longer_session_adds_only_what_is_new_also_from_elsewhere(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -5,7 +5,7 @@ Neither format is documented: what is not a message of the conversation is left 
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from remanence.cli.chat_exports import ExportedConversation, LeftOut
 from remanence.wire.json_value import JsonObject
@@ -16,8 +16,12 @@ _CODEX: Final = frozenset(
     {"compacted", "event_msg", "response_item", "session_meta", "turn_context"}
 )
 _MARKS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
-_BY_PROGRAM: Final = re.compile(r"\s*+(?:<[a-z]+[_-]|# AGENTS\.md )")
+_BY_PROGRAM: Final = re.compile(r"\s*+(?:<[a-z]+[_-]|# AGENTS\.md |\[Request interrupted by user)")
 """The beginning of text that a program sends as the user's, such as `<environment_context>`."""
+_REMINDER: Final = re.compile(
+    r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>"
+)
+"""Text that Claude Code puts into that of the user."""
 
 
 @dataclass(slots=True)
@@ -51,24 +55,47 @@ class SessionReader:
     def _conversation(
         self, line: JsonObject, kind: str, message: JsonObject | None
     ) -> ExportedConversation:
-        if message is not None and (left_out := _left_out(message)):
-            kind, message = left_out, None
-        self.left_out[kind] += message is None
+        messages, thought = [], "" if message is None else _thought(message)
+        if message is None or thought:
+            self.left_out[thought or kind] += 1
+        else:
+            own = _without_program(message)
+            self.left_out["text of the program"] += own != message
+            messages = [own] if own else []
         return ExportedConversation(
             conversation=line.get("sessionId", self.codex_session),
             created_at=line.get("timestamp"),
-            messages=[] if message is None else [message],
+            messages=messages,
         )
 
 
-def _left_out(message: JsonObject) -> str | None:
-    """Return a name for a message that neither a user nor a model wrote for the other, or None."""
-    content = message.get("content")
-    first = content[0] if isinstance(content, list) and content else {"text": content}
-    text, kind = (first.get("text"), first.get("type")) if isinstance(first, dict) else (None, None)
-    if message.get("role") == "user" and _BY_PROGRAM.match(str(text)):
-        return "text of the program"
-    # Claude Code writes each block as a line of its own.
-    return (
-        str(kind) if kind in ("thinking", "redacted_thinking") and len(content or ()) == 1 else None
-    )
+def _thought(message: JsonObject) -> str:
+    """Return the type of a message that is nothing but a thought, or an empty text."""
+    content = message.get("content")  # Claude Code writes each block as a line of its own
+    only = content[0] if isinstance(content, list) and len(content) == 1 else None
+    kind = only.get("type") if isinstance(only, dict) else None
+    return str(kind) if kind in ("thinking", "redacted_thinking") else ""
+
+
+def _without_program(message: JsonObject) -> JsonObject | None:
+    """Return a message without text that neither a user nor a model wrote; None if nothing is left."""
+    role, content = message.get("role"), message.get("content")
+    if role in ("developer", "system"):
+        return None
+    if role != "user" or not content:
+        return message
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    own = [left for block in blocks if (left := _own_block(block))]
+    if not own:
+        return None
+    return {**message, "content": own if isinstance(content, list) else own[0]["text"]}
+
+
+def _own_block(block: Any) -> Any:  # JSON
+    """Return a block with the text that the user wrote; None if the program wrote all of it."""
+    text = block.get("text") if isinstance(block, dict) else None
+    if not isinstance(text, str) or not text:
+        return block
+    own = _REMINDER.sub("", text)
+    own = text if own == text else own.strip()
+    return None if not own or _BY_PROGRAM.match(own) else {**block, "text": own}
