@@ -4,7 +4,9 @@ import pytest
 from tests.builders import call, responses, server_call, server_result
 
 from remanence import Message
+from remanence.types import OtherPart
 from remanence.wire.boundaries import ends_turn, groups, is_turn_open, safe_ends
+from remanence.wire.links import Link, link
 
 USER, ANSWER = Message.user("Hello."), Message.assistant("Hi.")
 A, B = Message.tool("a", "1"), Message.tool("b", "2")
@@ -154,3 +156,12 @@ def test_a_turn_ends_with_the_answer_before_the_next_message_of_a_user(
     messages: list[Message], index: int, ends: bool
 ) -> None:
     assert ends_turn(messages, index) is ends
+
+
+def test_a_long_part_is_parsed_once_however_often_its_link_is_needed() -> None:
+    raw = '{"type":"server_tool_use","id":"s1","input":[' + "[]," * 1_000 + "[]]}"
+    part = OtherPart(dialect="anthropic", raw=raw)
+
+    assert [link(part) for _ in range(2)] == [Link("server_call", "anthropic s1")] * 2
+    assert part.head is part.head == {"type": "server_tool_use", "id": "s1"}
+    assert part == OtherPart(dialect="anthropic", raw=raw)

@@ -1,6 +1,8 @@
 """Where a slice of the tape ends: with a turn, where a request is full, or halved after failures."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -320,3 +322,28 @@ def test_notes_below_the_top_generation_are_condensed_unless_the_conversation_en
     assert plan_reflection(policy, notes).target_tokens == 1_000
     assert plan_reflection(policy, notes, final=True).target_tokens == 2_000
     assert plan_reflection(policy, notes[:1]).target_tokens == 1_000
+
+
+class _Tape(list[Message]):
+    """Messages that know the threads in which they were read one after the other."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        super().__init__(messages)
+        self.threads: set[int] = set()
+
+    def __iter__(self) -> Iterator[Message]:
+        self.threads.add(threading.get_ident())
+        return super().__iter__()
+
+    async def messages(self, *_: object, **__: object) -> Sequence[Message]:
+        return self
+
+
+async def test_a_slice_is_chosen_beside_the_event_loop() -> None:
+    tape: Any = _Tape(numbered([user(), user()]))
+    now = replace(state(last_seq=2), last_sum_tokens=20)
+    slices = await due_slices(tape, ALL, now, 1, request_tokens=None, everything=True)
+
+    assert [len(messages) for messages in slices] == [2]
+    assert tape.threads
+    assert threading.get_ident() not in tape.threads

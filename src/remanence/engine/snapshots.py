@@ -1,5 +1,6 @@
 """Snapshots of a conversation: their tails, the slices to observe next, and activation."""
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 
@@ -100,8 +101,13 @@ async def _next_slice(
         messages = await store.messages(
             state.ref, after=state.observed_seq, limit=limit, max_tokens=max_tokens
         )
-        chosen, is_cut = observation_slice(
-            policy, state, messages, everything=everything, request_tokens=request_tokens
+        chosen, is_cut = await asyncio.to_thread(  # an open turn may have any number of long parts
+            observation_slice,
+            policy,
+            state,
+            messages,
+            everything=everything,
+            request_tokens=request_tokens,
         )
         if is_cut and len(messages) != limit:
             telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)

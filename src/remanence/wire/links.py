@@ -2,7 +2,6 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from remanence.wire.json_value import read_object
 from remanence.wire.message import Message
 from remanence.wire.parts import OtherPart, Part, ToolCallPart, ToolResultPart
 
@@ -40,10 +39,12 @@ def link(part: Part) -> Link | None:
         case ToolResultPart(call_id=id_):
             return Link("result", id_)
         case OtherPart(dialect=dialect, raw=raw):
-            value = read_object(raw) or {}
             for known, end, kind, field in _FIELDS:
-                if dialect == known and str(value.get("type")).endswith(end) and value.get(field):
-                    return Link(kind, f"{dialect} {value[field]}")
+                if dialect != known or end not in raw:  # most parts need not be parsed
+                    continue
+                head = part.head
+                if str(head.get("type")).endswith(end) and head.get(field):
+                    return Link(kind, f"{dialect} {head[field]}")
     return None
 
 

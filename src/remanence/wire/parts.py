@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from unicodedata import normalize
 
@@ -99,8 +100,17 @@ class FilePart:
     extra: Extra | None = None
 
 
+class _WithHead:
+    """Holds the head of a part, so that a long part is parsed only once."""
+
+    __slots__ = ("_head",)
+
+
+_HEAD_FIELDS = frozenset({"type", "thought", "id", "call_id", "tool_use_id", "approval_request_id"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherPart:
+class OtherPart(_WithHead):
     """A part of an unknown type, as JSON text in its own dialect.
 
     With the scope `message`, it is outside of the content: fields of the message itself, or a
@@ -118,13 +128,27 @@ class OtherPart:
         return value
 
     @property
+    def head(self) -> dict[str, Any]:  # as above
+        """The first field and those with type and ids; values that are not short are only bool."""
+        head: dict[str, Any] | None = getattr(self, "_head", None)
+        if head is None:
+            value = read_object(self.raw) or {}
+            names = dict.fromkeys([*islice(value, 1), *_HEAD_FIELDS.intersection(value)])
+            head = {name: _short(value[name]) for name in names}
+            object.__setattr__(self, "_head", head)
+        return head
+
+    @property
     def type(self) -> str:
         """The part's type in its dialect, empty if it has none."""
-        value = read_object(self.raw) or {}
         if self.dialect == "gemini":
-            return "thinking" if value.get("thought") else next(iter(value), "")
-        kind = value.get("type")
+            return "thinking" if self.head.get("thought") else next(iter(self.head), "")
+        kind = self.head.get("type")
         return kind if isinstance(kind, str) else ""
+
+
+def _short(value: object) -> object:
+    return value if isinstance(value, str | int | float) else bool(value)
 
 
 ResultPart: TypeAlias = TextPart | ImagePart | FilePart | OtherPart
