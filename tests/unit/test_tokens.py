@@ -12,6 +12,7 @@ from remanence.tokens.exact import is_available
 from remanence.tokens.image_size import image_size
 from remanence.tokens.pieces import cutter
 from remanence.types import (
+    Extra,
     FilePart,
     ImagePart,
     Message,
@@ -299,6 +300,37 @@ def test_encrypted_data_in_a_part_of_unknown_type_counts_nothing() -> None:
     raw = json.dumps({"type": "reasoning", "encrypted_content": "gAAAA" + 400 * "b"})
 
     assert of_part(OtherPart(dialect="openai_responses", raw=raw)) == 0
+
+
+@pytest.mark.parametrize("field", ["encrypted_content", "signature", "thoughtSignature", "data"])
+def test_long_data_that_providers_send_along_counts_nothing(field: str) -> None:
+    raw = json.dumps({field: encoded(bytes(30_000))})
+    part = TextPart(text="Hi.", extra=Extra(dialect="gemini", raw=raw))
+
+    assert of_part(OtherPart(dialect="openai", raw=raw)) == 0
+    assert of_part(part) == of_part(TextPart(text="Hi."))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"annotations": [{"type": "url_citation", "title": "t" * 300_000}]},
+        {"foo": [[]] * 100_000},
+        {"foo": {f"key {n}": n for n in range(20_000)}},
+        {"foo": [{"type": "x" * 300_000}]},
+        {"foo": [{"data": "t" * 400, "format": "wav", "title": {"t" * 300_000: 1}}]},
+    ],
+)
+@pytest.mark.parametrize("kind", ["part", "field of a part", "in a result"])
+def test_long_json_counts_whatever_it_consists_of(fields: object, kind: str) -> None:
+    raw = json.dumps(fields)
+    part: Part = OtherPart(dialect="openai", raw=raw)
+    if kind == "field of a part":
+        part = TextPart(text="Hi.", extra=Extra(dialect="openai", raw=raw))
+    if kind == "in a result":
+        part = ToolResultPart(call_id="c1", content=(OtherPart(dialect="openai", raw=raw),))
+
+    assert of_part(part) > len(raw) / 10
 
 
 @given(st.text(max_size=60))

@@ -1,14 +1,16 @@
 """Token counts of messages, part by part, based on a text counter."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, assert_never
+from typing import Any, Final, NamedTuple, Self, assert_never
 
 from remanence.tokens.cache import CountCache
 from remanence.tokens.estimator import TextCount
 from remanence.tokens.media import ImageCount, claude_image, file_tokens
 from remanence.types import (
+    Extra,
     FilePart,
     ImagePart,
     Message,
@@ -19,6 +21,13 @@ from remanence.types import (
     ToolResultPart,
 )
 from remanence.wire.content import BASE64, IMAGE_HEADS
+
+_DATA_FIELD: Final = re.compile(r"data$|(?:^|_)id$|^encrypted_|[sS]ignature$")
+"""Fields of providers with long data that no model reads as text."""
+
+_FREE_CHARACTERS: Final = 2_000
+"""Keys, numbers and punctuation of unknown JSON in an ordinary message, which count nothing."""
+_CHARACTERS_PER_TOKEN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,8 @@ class TokenCounter:
         """Count the tokens that `message` adds to a request, including its framing."""
         name = self.text(message.name) if message.name else 0
         parts = (self._part(part, self.text) for part in message.content)
-        return self.frame.message + name + sum(parts)
+        beside = sum(map(_characters_beside, message.content)) - _FREE_CHARACTERS
+        return self.frame.message + name + sum(parts) + max(0, beside) // _CHARACTERS_PER_TOKEN
 
     def _part(self, part: Part, text: TextCount) -> int:
         match part:
@@ -69,31 +79,66 @@ class TokenCounter:
             case FilePart():
                 return file_tokens(part, text=text, image=self.image)
             case OtherPart(raw=raw):
-                return sum(self._part(leaf, text) for leaf in _leaves(raw))
+                return sum(self._part(leaf.part, text) for leaf in _leaves(raw) if leaf.part)
             case _:
                 assert_never(part)
 
 
-def _leaves(raw: str) -> Iterator[TextPart | ImagePart | FilePart]:
-    """Yield texts and media in a part of unknown type, except keys, `type` values and other base64."""
+class _Leaf(NamedTuple):
+    """A string in JSON, and the part that it counts as; None for data that is no text."""
+
+    string: str
+    part: TextPart | ImagePart | FilePart | None
+
+
+def _leaves(raw: str) -> Iterator[_Leaf]:
+    """Yield the strings in JSON of a provider, except keys and `type` values."""
     try:
-        pending: list[Any] = [json.loads(raw)]  # any JSON
+        pending: list[tuple[str, Any]] = [("", json.loads(raw))]  # any JSON
     except (ValueError, RecursionError):
-        yield TextPart(text=raw)
+        yield _Leaf(raw, TextPart(text=raw))
         return
     while pending:
-        match value := pending.pop():
+        name, value = pending.pop()
+        match value:
             case {"data": str(data), "media_type": str(kind)} if BASE64.fullmatch(data):
-                yield FilePart(media_type=kind, data=data)
-            case {"data": str(data), "format": str(name)} if BASE64.fullmatch(data):
-                yield FilePart(media_type=f"audio/{name}", data=data)
+                yield _Leaf(data, FilePart(media_type=kind, data=data))
+            case {"data": str(data), "format": str(kind)} if BASE64.fullmatch(data):
+                yield _Leaf(data, FilePart(media_type=f"audio/{kind}", data=data))
             case dict():
-                pending.extend(item for key, item in value.items() if key != "type")
+                pending.extend((key, item) for key, item in value.items() if key != "type")
             case list():
-                pending.extend(value)
-            case str() if not BASE64.fullmatch(value):
-                yield TextPart(text=value)
-            case str() if value.startswith("data:"):
-                yield FilePart(url=value)
-            case str() if value.startswith(tuple(IMAGE_HEADS)):
-                yield ImagePart(data=value)
+                pending.extend((name, item) for item in value)
+            case str():
+                yield _Leaf(value, _read_string(name, value))
+
+
+def _read_string(name: str, value: str) -> TextPart | ImagePart | FilePart | None:
+    """Return the part that a string in the field *name* counts as; None for other data."""
+    if not BASE64.fullmatch(value):
+        return TextPart(text=value)
+    if value.startswith("data:"):
+        return FilePart(url=value)
+    if value.startswith(tuple(IMAGE_HEADS)):
+        return ImagePart(data=value)
+    return None if _DATA_FIELD.search(name) else TextPart(text=value)
+
+
+def _characters_beside(part: Part) -> int:
+    """Return how many characters of a part's JSON count as no string, less those that are ordinary."""
+    extra: Extra | None = getattr(part, "extra", None)
+    characters = 0 if extra is None else _rest(extra.raw, ordinary=0)
+    match part:
+        case ToolResultPart(content=content):
+            characters += sum(map(_characters_beside, content))
+        case OtherPart(raw=raw):  # its texts count, and have about as many characters beside them
+            characters += _rest(raw, ordinary=2)
+    return characters
+
+
+def _rest(raw: str, *, ordinary: int) -> int:
+    """Return the length of JSON without data, and without *ordinary* characters for one of text."""
+    rest = len(raw) - 5 * raw.count("\\u")
+    for string, part in _leaves(raw):
+        rest -= len(string) * (ordinary if isinstance(part, TextPart) else 1)
+    return max(0, rest)
