@@ -34,6 +34,37 @@ async def test_a_body_over_the_limit_is_refused_with_the_limit(
     assert len(speaker.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        "[]," * 300_000,
+        '"",' * 300_000,
+        '{"role":"user","content":"a"},' * 100_000,
+        '"\\"",' * 300_000,
+        '{"\\\\":1},' * 150_000,
+    ],
+    ids=["arrays", "strings", "messages", "quotes", "backslashes"],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
+    client: Client, values: str, encoding: str
+) -> None:
+    body = f'{{"messages":[{values}1]'.encode(encoding)  # without its end, which a parser misses
+    refused = await client.http.post("/v1/conversations/a/messages", content=body)
+
+    assert refused.status_code == 413
+    assert "300,000 JSON values" in refused.json()["detail"]
+
+
+async def test_a_long_text_has_any_number_of_brackets_and_commas(client: Client) -> None:
+    text = '[{"a": "\\", 1}], ' * 50_000
+    stored = await client.post(
+        "/v1/conversations/a/messages", messages=[{"role": "user", "content": text}]
+    )
+
+    assert stored.status_code == 201
+
+
 async def test_a_body_that_does_not_arrive_is_refused_and_its_connection_closed(
     memory: Memory, speaker: Speaker
 ) -> None:

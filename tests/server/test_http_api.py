@@ -581,10 +581,10 @@ async def test_a_compressed_body_is_a_problem_that_says_so(client: Client) -> No
     assert "send it without content-encoding" in response.json()["detail"]
 
 
-async def test_a_body_with_a_million_faults_is_refused_at_once_for_the_first(
+async def test_a_body_with_very_many_faults_is_refused_at_once_for_the_first(
     client: Client,
 ) -> None:
-    numbers = await client.post(f"{TRIP}/context", knowledge=[1] * 1_000_000)
+    numbers = await client.post(f"{TRIP}/context", knowledge=[1] * 200_000)
     fields = await client.post(f"{TRIP}/context", **{f"f{n}": 1 for n in range(200_000)})
     tags = await client.post("/v1/facts?user=ana", summary="Ana sails.", tags=["a"] * 200_000)
 

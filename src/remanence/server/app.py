@@ -145,9 +145,10 @@ def create_app(
         grace_seconds: the time that other open requests then have, before they end with status 503
             or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
-        max_body_bytes: the maximum size of a request body; a larger one gets status 413. Bodies that
-            the proxies forward unread, such as uploads of files, have no limit, and a longer answer of
-            a provider (four times as long if it is streamed) is forwarded, but not stored.
+        max_body_bytes: the maximum size of a request body; a larger one, or one of more than 300,000
+            JSON values, gets status 413. Bodies that the proxies forward unread, such as uploads of
+            files, have no limit, and a longer answer of a provider (four times as long if it is
+            streamed) is forwarded, but not stored.
         body_seconds: the timeout for a request body, or for the next piece of such an upload; a slower
             one gets status 408.
 
