@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -1091,6 +1092,32 @@ def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, data
     assert done.returncode == 0
     assert parsed(cli("inspect", "--db", database, "--json"))["conversations"] == []
     assert cli("delete", "trip", "--yes", "--db", database).returncode == 1
+
+
+@pytest.mark.parametrize("command", [["delete", "trip"], ["forget", "--user", "ana"]])
+def test_ctrl_c_ends_a_question_at_once_and_erases_nothing(
+    cli: Cli, database: str, command: list[str]
+) -> None:
+    shell = [sys.executable, "-m", "remanence", *command, "--db", database]
+    with subprocess.Popen(shell, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stderr is not None
+        shown = b""
+        while b"Type yes: " not in shown:
+            shown += run.stderr.read(1)
+        run.send_signal(signal.SIGINT)
+        code = run.wait(5)
+
+    assert code == 130
+    assert parsed(cli("inspect", "--db", database, "--json"))["conversations"]
+
+
+def test_without_a_terminal_the_question_ends_its_line(database: str) -> None:
+    command = [sys.executable, "-m", "remanence", "delete", "trip", "--db", database]
+    run = subprocess.run(command, check=False, input="no\n", capture_output=True, text=True)
+
+    question, answer = run.stderr.splitlines()
+    assert question.endswith("Type yes: ")
+    assert answer.startswith("nothing was deleted")
 
 
 @pytest.mark.parametrize("command", [["delete", "tripp"], ["forget", "tripp", "--message", "m1"]])

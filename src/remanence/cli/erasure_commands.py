@@ -1,6 +1,11 @@
-"""`remanence delete` and `remanence forget`: erasing a conversation, messages, facts or a user."""
+"""`remanence delete` and `remanence forget`: erasing a conversation, messages, facts or a user.
 
-from collections.abc import Mapping
+They ask outside of the event loop, which Ctrl-C would not leave while it waits for an answer.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated
 
 import typer
@@ -16,7 +21,7 @@ from remanence.types import Receipt
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-async def delete(
+def delete(
     *,
     conversation: ConversationId,
     yes: Yes = False,
@@ -26,16 +31,15 @@ async def delete(
     """Erase a conversation with its notes and facts."""
     settings = load(url=db).settings
     what = f"all messages, notes and facts of conversation {conversation!r}"
-    if not yes and not await _confirm("Delete", what, settings, conversation, tenant):
+    if not yes and not _confirm("Delete", what, settings, conversation, tenant):
         output.warn("nothing was deleted: answer 'yes', or pass --yes")
         return FAILED
-    async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
-        await chat.delete()
+    asyncio.run(_delete(settings, conversation, tenant))
     output.line(f"deleted {conversation} of tenant {tenant}")
     return 0
 
 
-async def forget(
+def forget(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
     user: Annotated[str | None, typer.Option(help="Forget everything about this user.")] = None,
@@ -63,19 +67,16 @@ async def forget(
     ids = ", ".join([*messages, *facts])
     what = f"user {user!r}" if user is not None else f"{ids} of {conversation!r}"
     asks = query is None and not yes
-    if asks and not await _confirm("Forget", what, settings, conversation, tenant):
+    if asks and not _confirm("Forget", what, settings, conversation, tenant):
         output.warn("nothing was forgotten: answer 'yes', or pass --yes")
         return FAILED
     texts: dict[tuple[str, str], str] = {}
     if user is not None:
-        async with open_existing(settings, access="write") as memory:
-            receipt = await memory.forget_user(user, tenant=tenant)
+        receipt = asyncio.run(_forget_user(settings, user, tenant))
     else:
-        name = conversation or ""
-        async with open_conversation(settings, name, tenant=tenant, access="write") as chat:
-            receipt = await chat.forget(*messages, facts=facts, query=query, everywhere=everywhere)
-            if not receipt.erased:
-                texts = await _read_texts(chat, receipt)
+        chat = open_conversation(settings, conversation or "", tenant=tenant, access="write")
+        forgetting = _forget(chat, messages, facts, query=query, everywhere=everywhere)
+        receipt, texts = asyncio.run(forgetting)
     if as_json:
         output.write_json(receipt)
         return 0
@@ -88,6 +89,30 @@ async def forget(
     for file in receipt.still_in:
         output.warn(f"{file} was left alone: edit or delete it")
     return 0
+
+
+async def _delete(settings: Settings, conversation: str, tenant: str) -> None:
+    async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
+        await chat.delete()
+
+
+async def _forget_user(settings: Settings, user: str, tenant: str) -> Receipt:
+    async with open_existing(settings, access="write") as memory:
+        return await memory.forget_user(user, tenant=tenant)
+
+
+async def _forget(
+    opening: AbstractAsyncContextManager[Conversation],
+    messages: Sequence[str],
+    facts: Sequence[str],
+    *,
+    query: str | None,
+    everywhere: bool,
+) -> tuple[Receipt, dict[tuple[str, str], str]]:
+    """Return the receipt, and if nothing was erased, the whole texts of what a query found."""
+    async with opening as chat:
+        receipt = await chat.forget(*messages, facts=facts, query=query, everywhere=everywhere)
+        return receipt, {} if receipt.erased else await _read_texts(chat, receipt)
 
 
 def _report_nothing(user: str | None, tenant: str) -> None:
@@ -107,14 +132,18 @@ def _require_query(query: str | None, *, everywhere: bool) -> None:
         )
 
 
-async def _confirm(
+def _confirm(
     verb: str, what: str, settings: Settings, conversation: str | None, tenant: str
 ) -> bool:
     """Ask for confirmation, unless the conversation does not exist."""
     if conversation is not None:
-        async with open_conversation(settings, conversation, tenant=tenant):
-            pass
+        asyncio.run(_require(settings, conversation, tenant))
     return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
+
+
+async def _require(settings: Settings, conversation: str, tenant: str) -> None:
+    async with open_conversation(settings, conversation, tenant=tenant):
+        pass
 
 
 async def _read_texts(chat: Conversation, found: Receipt) -> dict[tuple[str, str], str]:

@@ -144,7 +144,10 @@ def warn(text: str) -> None:
 def confirm(question: str) -> bool:
     """Ask on stderr, and return whether the next line of stdin is "yes"."""
     print(f"{printable(question)} Type yes: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() == "yes"
+    answer = sys.stdin.readline()
+    if not (sys.stdin.isatty() and answer.endswith("\n")):
+        print(file=sys.stderr)  # nobody pressed Enter in this terminal
+    return answer.strip().lower() == "yes"
 
 
 def write_json(document: object, target: str = "-") -> None:
