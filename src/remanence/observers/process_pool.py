@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
@@ -73,7 +73,7 @@ class ProcessPool:
     ) -> Result:
         # Starting a process takes a while, and must not block the event loop.
         future = await asyncio.to_thread(
-            executor.submit, _compute, steps, _portable(request), self._counter
+            _submit, executor, steps, _portable(request), self._counter
         )
         return await asyncio.wrap_future(future)
 
@@ -87,6 +87,19 @@ def _start(processes: int, *, yields: bool) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         processes, mp_context=context, initializer=_set_up, initargs=(yields,)
     )
+
+
+def _submit(
+    executor: ProcessPoolExecutor, steps: Steps[Request, Result], request: Request, counter: str
+) -> Future[Result]:
+    """Submit a request; a process that starts for it inherits that this thread blocks Ctrl-C."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        return executor.submit(_compute, steps, request, counter)
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return executor.submit(_compute, steps, request, counter)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _portable(request: Request) -> Request:
