@@ -760,11 +760,12 @@ class Store(
     *state* was read.
     """
 
-    async def scrub(self, *, if_due: bool = False) -> None:
+    async def scrub(self, *, if_due: bool = False) -> bool:
         """Remove all bytes of erased rows from the files.
 
         With *if_due*, only if an erasure has not been scrubbed yet, or an earlier call found a file in
-        use. Blocks writes meanwhile: it may rewrite the whole database.
+        use; returns False if nothing was due. Blocks writes meanwhile: it may rewrite the whole
+        database.
 
         Raises:
             StoreUnavailable: a file was in use, or the disk is too full: call again later.

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -1092,6 +1093,21 @@ def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, data
     assert done.returncode == 0
     assert parsed(cli("inspect", "--db", database, "--json"))["conversations"] == []
     assert cli("delete", "trip", "--yes", "--db", database).returncode == 1
+
+
+def test_a_repeated_delete_erases_what_another_process_kept_in_use(database: str) -> None:
+    command = [sys.executable, "-m", "remanence", "delete", "trip", "--yes", "--db", database]
+    delete = partial(subprocess.run, command, check=False, capture_output=True, text=True)
+    reader = sqlite3.connect(database.removeprefix("sqlite:///"), isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM messages").fetchone()
+    runs = [delete(), delete()]
+    reader.close()
+    runs += [delete(), delete()]
+
+    assert [run.returncode for run in runs] == [1, 1, 0, 1]
+    assert "when that process is done" in runs[1].stderr
+    assert "has no conversation 'trip'" in runs[3].stderr
 
 
 @pytest.mark.parametrize("command", [["delete", "trip"], ["forget", "--user", "ana"]])

@@ -78,7 +78,7 @@ async def test_a_nearly_full_disk_is_left_writable_and_the_erasure_repeated(tmp_
         chat = memory.conversation("a")
         os.truncate(path, shutil.disk_usage(tmp_path).free)  # a hole, which takes no space
 
-        with pytest.raises(StoreUnavailable, match=r"MB of free space.*forget again"):
+        with pytest.raises(StoreUnavailable, match=r"MB of free space.*repeat the erasure"):
             await chat.forget("m1")
         await chat.append(Message.user("more"))
         os.truncate(path, size)
@@ -263,7 +263,7 @@ async def test_forgetting_again_erases_what_another_reader_had_kept(path: Path, 
 
         reader = apsw.Connection(str(path))
         reader.execute("BEGIN; SELECT count(*) FROM messages").get  # noqa: B018 - a snapshot
-        with pytest.raises(StoreUnavailable, match="forget again"):
+        with pytest.raises(StoreUnavailable, match="repeat the erasure"):
             await forget()
         reader.close()
         assert traces(path)
@@ -1097,7 +1097,7 @@ async def test_messages_whose_erasure_failed_in_its_last_step_have_one_receipt_t
         assert len(found.facts) == 1
         reader = apsw.Connection(str(path))
         reader.execute("BEGIN; SELECT count(*) FROM messages").get  # noqa: B018 - a snapshot
-        with pytest.raises(StoreUnavailable, match="forget again"):
+        with pytest.raises(StoreUnavailable, match="repeat the erasure"):
             await chat.forget(*found.message_ids, facts=found.facts)
         reader.close()
 

@@ -15,7 +15,9 @@ from remanence.cli.options import AsJson, ConversationId, Database, Tenant
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.conversation import Conversation
+from remanence.errors import ConversationNotFound
 from remanence.settings import Settings
+from remanence.stores import open_store
 from remanence.types import Receipt
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -30,8 +32,15 @@ def delete(
 ) -> int:
     """Erase a conversation with its notes and facts."""
     settings = load(url=db).settings
+    try:
+        asyncio.run(_require(settings, conversation, tenant))
+    except ConversationNotFound:
+        if not asyncio.run(_finish_erasure(settings)):
+            raise
+        output.line("what an earlier command had to leave is erased from the files")
+        return 0
     what = f"all messages, notes and facts of conversation {conversation!r}"
-    if not yes and not _confirm("Delete", what, settings, conversation, tenant):
+    if not yes and not output.confirm(f"Delete {what} of tenant {tenant!r}?"):
         output.warn("nothing was deleted: answer 'yes', or pass --yes")
         return FAILED
     asyncio.run(_delete(settings, conversation, tenant))
@@ -67,7 +76,9 @@ def forget(
     ids = ", ".join([*messages, *facts])
     what = f"user {user!r}" if user is not None else f"{ids} of {conversation!r}"
     asks = query is None and not yes
-    if asks and not _confirm("Forget", what, settings, conversation, tenant):
+    if asks and conversation is not None:
+        asyncio.run(_require(settings, conversation, tenant))
+    if asks and not output.confirm(f"Forget {what} of tenant {tenant!r}?"):
         output.warn("nothing was forgotten: answer 'yes', or pass --yes")
         return FAILED
     texts: dict[tuple[str, str], str] = {}
@@ -94,6 +105,15 @@ def forget(
 async def _delete(settings: Settings, conversation: str, tenant: str) -> None:
     async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
         await chat.delete()
+
+
+async def _finish_erasure(settings: Settings) -> bool:
+    """Erase what an earlier command left in the files; return whether there was anything."""
+    store = await open_store(settings.url)
+    try:
+        return await store.scrub(if_due=True)
+    finally:
+        await store.close()
 
 
 async def _forget_user(settings: Settings, user: str, tenant: str) -> Receipt:
@@ -132,16 +152,8 @@ def _require_query(query: str | None, *, everywhere: bool) -> None:
         )
 
 
-def _confirm(
-    verb: str, what: str, settings: Settings, conversation: str | None, tenant: str
-) -> bool:
-    """Ask for confirmation, unless the conversation does not exist."""
-    if conversation is not None:
-        asyncio.run(_require(settings, conversation, tenant))
-    return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
-
-
 async def _require(settings: Settings, conversation: str, tenant: str) -> None:
+    """Raise `ConversationNotFound` before anybody is asked."""
     async with open_conversation(settings, conversation, tenant=tenant):
         pass
 

@@ -101,7 +101,7 @@ class PostgresStore(SQLStore):
         if not self._read_only:  # a replica, which assigns no transaction ids, fails
             await self._write(lambda _: None)
 
-    async def scrub(self, *, if_due: bool = False) -> None:
+    async def scrub(self, *, if_due: bool = False) -> bool:
         """Free the space of erased rows; the server overwrites it in its own time.
 
         The rows are gone already: a failure, such as a full disk, is a warning.
@@ -112,6 +112,7 @@ class PostgresStore(SQLStore):
                 await self._in_thread(self._vacuum)
             except StoreError as error:
                 logger.warning(_NOT_VACUUMED, self._name, "VACUUM failed", error)
+        return not if_due
 
     async def close(self) -> None:
         if not self._closed and self._process.is_this:

@@ -123,10 +123,10 @@ class SQLiteStore(SQLStore):
                 return False
         return True
 
-    async def scrub(self, *, if_due: bool = False) -> None:
+    async def scrub(self, *, if_due: bool = False) -> bool:
         self._require_writable()
         await self._read(fts.drop_stale_words)
-        await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
+        return await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
         problems = await self._run_separately(check)

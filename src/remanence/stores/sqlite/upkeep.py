@@ -55,10 +55,11 @@ def plan_scrub(connection: sql_connection.Connection) -> None:
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES ('scrub', 0)")
 
 
-def scrub(connection: Connection, *, if_due: bool = False) -> None:
+def scrub(connection: Connection, *, if_due: bool = False) -> bool:
     """Remove every byte of erased rows from the files; call it outside of a transaction.
 
-    With *if_due*, only if there was none after the last erasure, or one found the files in use.
+    With *if_due*, only if there was none after the last erasure, or one found the files in use;
+    returns False if nothing was due.
 
     `secure_delete` overwrites a deleted row with zeros, but not copies in unused parts of other pages
     (from balancing a table), words in the full-text indexes, or earlier pages in the write-ahead log.
@@ -68,7 +69,7 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
         StoreUnavailable: another process kept the write-ahead log in use, or the disk is too full.
     """
     if if_due and not connection.execute("SELECT 1 FROM chores WHERE name = 'scrub'").get:
-        return
+        return False
     _require_room(connection)
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
@@ -80,9 +81,10 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
     if is_busy:
         raise StoreUnavailable(
             "the text was erased, but remains in the write-ahead log while another process reads "
-            "from it: forget again when that process is done"
+            "from it: repeat the erasure when that process is done"
         )
     connection.execute("DELETE FROM chores WHERE name = 'scrub'")
+    return True
 
 
 def _require_room(connection: Connection) -> None:
@@ -99,5 +101,5 @@ def _require_room(connection: Connection) -> None:
         raise StoreUnavailable(
             f"the text was erased, but its bytes remain until the file is rewritten: that needs "
             f"{needed / 1e6:,.0f} MB of free space, and {free / 1e6:,.0f} MB are free: free some space "
-            "and forget again"
+            "and repeat the erasure"
         )

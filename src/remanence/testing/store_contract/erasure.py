@@ -39,6 +39,13 @@ class ErasureContract(Handles):
         await store.scrub()
         assert await store.check() == ()
 
+    async def test_nothing_is_due_after_a_scrub(self, store: Store) -> None:
+        await tape(store, 1)
+        await store.delete(REF)
+        was_due = await store.scrub()
+
+        assert (was_due, await store.scrub(if_due=True)) == (True, False)
+
     async def test_deleting_what_is_not_there_is_no_error(self, store: Store) -> None:
         await tape(store, 1)
 
