@@ -446,6 +446,7 @@ def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
 
     assert run.returncode == 0
     assert "policy.tail_tokens = 8,000  (default)" in run.stdout
+    assert "prices = []  (default)" in run.stdout  # as a variable is written
     assert "the budget of the raw tail; above it, activation is due." in run.stdout
     assert parsed(cli("config", "--json")) == parsed(cli("config", "show", "--json"))
     misplaced = cli("config", "--json", "path")

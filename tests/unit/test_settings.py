@@ -87,6 +87,31 @@ def test_the_environment_writes_lists_as_json_and_nothing_as_none(
     assert load(tmp_path).settings.policy == {"reflect_tokens": (4_000, 4_000), "block_after": None}
 
 
+@pytest.mark.parametrize("text", ["none", "None", "NONE"])
+def test_no_value_is_written_as_none_in_any_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY__DISABLED_MESSAGES", text)
+
+    assert load(tmp_path).settings.policy == {"disabled_messages": None}
+
+
+def test_a_variable_may_name_several_models_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_MODEL", '["anthropic:claude-haiku-4-5", "openai:gpt-5-mini"]')
+
+    assert load(tmp_path).settings.model == "anthropic:claude-haiku-4-5, openai:gpt-5-mini"
+
+
+def test_a_variable_may_empty_a_text_by_the_policy_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY", '{"heading": ""}')
+
+    assert load(tmp_path).settings.policy == {"heading": ""}
+
+
 def test_what_kubernetes_tells_pods_about_a_service_called_remanence_is_no_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,7 +143,7 @@ def _table(budget: Budget) -> dict[str, object]:
 
 def _format_value(value: object) -> str:
     if isinstance(value, tuple | list):
-        return ", ".join(map(_format_value, value)) or "none"
+        return ", ".join(map(_format_value, value)) or "[]"
     return "none" if value is None else output.cell(value)
 
 

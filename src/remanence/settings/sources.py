@@ -127,8 +127,9 @@ def _read_environment() -> dict[str, Entry]:
     for name, text in sorted(os.environ.items()):
         if not name.startswith(PREFIX) or _is_other(name, text) or (name in keys and not text):
             continue
-        key, value = keys.get(name, name), None if text == "none" else text
-        if value and (key == "policy" or get_origin(types.get(key)) is tuple):
+        key, value = keys.get(name, name), None if text.lower() == "none" else text
+        is_list = get_origin(types.get(key)) is tuple or (key in CHAINS and text[:1] == "[")
+        if value and (key == "policy" or is_list):
             value = _read_json(name, text)
         if key == "policy":
             for field, entry in flat_entries({key: value}, ENVIRONMENT).items():
