@@ -46,10 +46,14 @@ def _discard_output() -> None:
 
 
 def _open_streams() -> None:
-    """Open the null device in place of standard streams that were closed at the start."""
+    """Open the null device in place of standard streams that were closed at the start.
+
+    Writing results to it fails, as it would to the closed stdout.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - it stays open
+            access = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 
 
 def _run(arguments: Sequence[str] | None) -> int:

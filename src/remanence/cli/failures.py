@@ -5,7 +5,7 @@ import logging
 import sys
 import traceback
 
-_OF_WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OF_WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """Errors of writing; those of files name the file."""
 
 _logger = logging.getLogger("remanence")
