@@ -733,6 +733,12 @@ def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Pat
     assert "is an empty file" in run.stderr
 
 
+def test_the_help_of_a_key_names_the_scopes(cli: Cli) -> None:
+    shown = " ".join(cli("keys", "create", "--help").stdout.split())
+
+    assert "read, write, erase, metrics; may be repeated" in shown
+
+
 def test_a_key_is_revoked_by_its_token_which_is_never_printed(cli: Cli, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/memory.db"
     token = cli("keys", "create", "app", "--db", database).stdout.strip()
@@ -746,7 +752,7 @@ def test_a_key_is_revoked_by_its_token_which_is_never_printed(cli: Cli, tmp_path
     assert (second.returncode, second.stdout) == (0, f"{key_id} is revoked already\n")
     assert by_id.stdout == second.stdout
     assert unknown.returncode == 1
-    assert "there is no key" in unknown.stderr
+    assert unknown.stderr.startswith("remanence: there is no key")
     assert "secret" not in unknown.stderr
 
 

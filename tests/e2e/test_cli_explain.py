@@ -42,7 +42,9 @@ def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: P
     run = cli("explain", file, "--score", "worth", "--json")
 
     assert run.returncode == 0, run.stderr
-    shown = json.loads(run.stdout)["sentences"]
+    document = json.loads(run.stdout)
+    shown, cutoff = document["sentences"], f"cutoff {document['cutoff']:+.1f}"
+    assert cutoff in cli("explain", file, "--score", "worth").stdout
     assert [(one["role"], one["text"]) for one in shown] == [
         ("user", "Good morning!"),
         ("user", "I moved from Lisbon to Porto in January."),
@@ -175,4 +177,5 @@ def test_a_score_that_does_not_exist_is_wrong_use_and_the_known_ones_are_named(
     run = cli("explain", file, "--score", "mood")
 
     assert run.returncode == 2
+    assert "Usage: " in run.stderr
     assert "'mood' is not a score: choose one of worth, " in run.stderr

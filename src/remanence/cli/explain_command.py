@@ -16,7 +16,6 @@ from remanence.observers.learned.score import Explanation as ScoreExplanation, S
 from remanence.observers.learned.statements import alone, statement_scorer
 from remanence.observers.spoken import spoken_lines
 
-WRONG_USE = 2
 STRONGEST = 5
 _OTHERS = 3
 """Number of other scores shown per line, those furthest above their cutoffs."""
@@ -27,7 +26,9 @@ def run(
     file: TranscriptFile,
     score: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Show this learned score and its features instead."),
+        typer.Option(
+            metavar="NAME", help="Show this learned score, such as worth, and its features."
+        ),
     ] = None,
     ratio: Ratio = None,
     strongest: Annotated[
@@ -39,7 +40,7 @@ def run(
         ),
     ] = None,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """Show which sentences of a transcript become notes, and why."""
     scorers = {
         head: each
@@ -51,12 +52,13 @@ def run(
     if score is not None and ratio is not None:
         raise typer.BadParameter("--ratio is for notes: leave it out, or leave out --score")
     if score is not None and score not in scorers:
-        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(scorers)}")
-        return WRONG_USE
+        raise typer.BadParameter(
+            f"--score: {score!r:.80} is not a score: choose one of {', '.join(scorers)}"
+        )
     messages = [entry.message for entry in open_transcript(file).entries()]
     if score is None:
         _show_choice(explain(messages, ratio=ratio), as_json=as_json)
-        return 0
+        return
     chosen, lines = scorers[score], list(spoken_lines(messages))
     if chosen is statement_scorer():
         lines = [alone(line) for line in statement_lines(messages)]
@@ -68,12 +70,13 @@ def run(
     explanations = [
         chosen.explain(line, head=score, limit=strongest or STRONGEST) for line in lines
     ]
+    cutoffs = _cutoffs(chosen)
     if as_json:
-        output.write_json({"sentences": [_score_document(one) for one in explanations]})
+        sentences = [_score_document(one) for one in explanations]
+        output.write_json({"cutoff": cutoffs[score], "sentences": sentences})
     else:
         for one in explanations:
-            _print_score(one, score, _cutoffs(chosen))
-    return 0
+            _print_score(one, score, cutoffs)
 
 
 def _cutoffs(chosen: Scorer) -> Mapping[str, float]:

@@ -9,9 +9,10 @@ import typer
 
 from remanence.api_keys import id_of_key
 from remanence.arguments import require_choices
-from remanence.cli import FAILED, output
+from remanence.cli import output
 from remanence.cli.options import AsJson, Database, Tenant
 from remanence.cli.settings import load, open_existing, require_newest
+from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.settings import Settings
 from remanence.types import APIKey, Scope
@@ -31,7 +32,9 @@ async def keys_create(
     name: Annotated[str, typer.Argument(help="What the client is called.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="A scope; may be repeated. By default read and write."),
+        typer.Option(
+            help=f"{', '.join(get_args(Scope))}; may be repeated. By default read and write."
+        ),
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, max=36_500, help="The number of days until it expires.")
@@ -66,17 +69,15 @@ async def keys_list(*, db: Database = None, as_json: AsJson = False) -> None:
 
 async def keys_revoke(
     *, key: Annotated[str, typer.Argument(help="Its id, or its token.")], db: Database = None
-) -> int:
+) -> None:
     """Revoke a key at once."""
     key_id = id_of_key(key)
     async with open_existing(load(url=db).settings, access="write") as memory:
         revoked = await memory.keys.revoke(key_id)
         known = revoked or any(each.id == key_id for each in await memory.keys.list())
     if not known:  # not repeated, as it may be a secret
-        output.warn("there is no key with this id or token: see 'remanence keys list'")
-        return FAILED
+        raise InvalidArgument("there is no key with this id or token: see 'remanence keys list'")
     output.line(f"revoked {key_id}" if revoked else f"{key_id} is revoked already")
-    return 0
 
 
 def _document(key: APIKey) -> dict[str, object]:
