@@ -256,6 +256,16 @@ def test_inspect_says_what_is_not_there(
     assert run.stdout == ""
 
 
+@pytest.mark.parametrize("option", [("--limit", "2"), ("--after", "a"), ("--user", "ana")])
+def test_an_option_of_the_list_is_wrong_use_for_one_conversation(
+    cli: Cli, option: tuple[str, str]
+) -> None:
+    run = cli("inspect", "trip", *option)
+
+    assert run.returncode == 2
+    assert "leave out CONVERSATION" in run.stderr
+
+
 def test_a_segment_without_its_conversation_is_wrong_use(cli: Cli) -> None:
     assert cli("inspect", "--segment", "obs_0").returncode == 2
 
@@ -1070,7 +1080,7 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     assert "Lisbon" not in found.stdout
     missing = cli("facts", "bo", "--db", url)
     assert missing.stdout == f"tenant 'default' of {url} has no facts of user 'bo'\n"
-    assert "'remanence inspect' lists the tenants" in missing.stderr
+    assert "'remanence inspect --json' lists the tenants and users" in missing.stderr
     searched = cli("facts", "ana", "--search", "wasps", "--db", url)
     assert "has no such fact of user 'ana'" in searched.stdout
 

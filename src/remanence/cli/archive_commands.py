@@ -72,8 +72,8 @@ async def _print_user(memory: Memory, user: str, tenant: str) -> None:
             heading = ""
     if heading:
         raise InvalidArgument(
-            f"tenant {tenant!r} has nothing stored about user {user!r}: find the user of a conversation "
-            "with 'remanence inspect CONVERSATION', or choose another --tenant"
+            f"tenant {tenant!r} has nothing stored about user {user!r}: check the name; "
+            "'remanence inspect --json' lists the tenants and users of all conversations"
         )
 
 

@@ -141,7 +141,7 @@ def _report_nothing(user: str | None, tenant: str) -> None:
     else:
         output.warn(
             f"nothing to forget was found of user {user!r} in tenant {tenant!r}: check the name; "
-            "'remanence inspect' lists the tenants of all conversations"
+            "'remanence inspect --json' lists the tenants and users of all conversations"
         )
 
 

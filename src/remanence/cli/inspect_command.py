@@ -16,6 +16,7 @@ from remanence.settings import Settings
 from remanence.stores import mask_password
 from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Segment
 
+LISTED = 100
 SHOWN_LOG = 20
 SHOWN_TEXT = 200
 
@@ -40,7 +41,10 @@ async def run(
         int | None, typer.Option(min=0, help="Show the conversation as of this version of its log.")
     ] = None,
     flush: Annotated[bool, typer.Option("--flush", help="Do due work first.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="The maximum number of conversations.")] = 100,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"The maximum number of conversations, by default {LISTED}."),
+    ] = None,
     after: Annotated[
         str | None,
         typer.Option(metavar="ID", help="List the conversations of --tenant after this."),
@@ -55,11 +59,13 @@ async def run(
         raise typer.BadParameter("--segment, --version and --flush need a CONVERSATION")
     if version is not None and (segment is not None or flush):
         raise typer.BadParameter("--version shows the past: leave out --segment and --flush")
-    if conversation is not None and user is not None:
-        raise typer.BadParameter("--user lists conversations: leave out CONVERSATION")
+    if conversation is not None and (user, limit, after) != (None, None, None):
+        raise typer.BadParameter(
+            "--user, --limit and --after list conversations: leave out CONVERSATION"
+        )
     settings = load(url=db).settings
     if conversation is None:
-        await _list(settings, tenant, user, after=after, limit=limit, as_json=as_json)
+        await _list(settings, tenant, user, after=after, limit=limit or LISTED, as_json=as_json)
         return
     access: Access = "work" if flush and segment is None else "read"
     async with open_conversation(

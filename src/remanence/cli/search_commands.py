@@ -111,7 +111,9 @@ async def facts(
         place = f"tenant {tenant!r} of {mask_password(settings.url)}"
         output.line(f"{place} has no {what} of user {user!r}")
         if search is None:
-            output.warn("'remanence inspect' lists the tenants of all conversations")
+            output.warn(
+                "'remanence inspect --json' lists the tenants and users of all conversations"
+            )
     else:
         output.table(
             found,
