@@ -465,7 +465,7 @@ class Conversation:
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
             raise ConversationNotFound(
-                f"conversation {self.id!r} has no segment {segment_id!r}: use the id of a live "
+                f"conversation {self.id!r} has no segment {segment_id!r:.80}: use the id of a live "
                 "segment, or of one from an earlier version"
             )
         start = max(after, segment.first_seq - 1)

@@ -68,9 +68,9 @@ def _describe_unknown(
 ) -> str:
     """Return what is unknown and a remedy, in words of the library, the command line and HTTP."""
     if not messages:
-        what = f"the user of conversation {ref.id!r} has no fact {facts[0]!r}"
+        what = f"the user of conversation {ref.id!r} has no fact {facts[0]!r:.80}"
     else:
-        what = f"conversation {ref.id!r} has no message {messages[0]!r}"
+        what = f"conversation {ref.id!r} has no message {messages[0]!r:.80}"
         if messages[0] in known_facts:
             return f"{what}: it is the id of a fact, so name it as a fact"
     return f"{what}: find the ids by a query"

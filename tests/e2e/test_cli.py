@@ -476,6 +476,26 @@ def test_a_very_long_id_is_shortened_in_a_table_and_whole_in_json(cli: Cli, tmp_
     assert [each["conversation"] for each in whole["conversations"]] == [name]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("messages", "trip" * 1_000),
+        ("inspect", "trip", "--segment", "obs" * 1_000),
+        ("forget", "trip", "--yes", "--message", "m" * 1_000),
+        ("forget", "trip", "--yes", "--fact", "f" * 1_000),
+        ("export", "--user", "ana" * 1_000),
+        ("facts", "ana" * 1_000),
+    ],
+)
+def test_an_error_names_only_the_beginning_of_a_very_long_id(
+    cli: Cli, database: str, command: tuple[str, ...]
+) -> None:
+    run = cli(*command, "--db", database)
+
+    assert command[-1][:70] in run.stderr + run.stdout
+    assert len(run.stderr + run.stdout) < 500
+
+
 def test_a_very_long_id_does_not_widen_the_rows_of_a_table_on_a_terminal(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,7 +571,7 @@ def test_notes_of_nobody_are_a_failure(
     notes = cli("consolidate", "--user", "nobody", "--db", database)
 
     assert notes.returncode == 1
-    assert "no daily notes of user 'nobody'" in notes.stdout
+    assert "no daily notes of user 'nobody'" in notes.stderr
 
 
 def test_a_failure_is_one_line_and_with_debug_also_a_traceback(tmp_path: Path) -> None:

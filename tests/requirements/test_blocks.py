@@ -463,5 +463,8 @@ def test_blocks_are_exported_and_imported_from_the_command_line(cli: Cli, tmp_pa
     assert json.loads(imported.stdout) == {"imported": count, "malformed": 0, "conflicts": []}
     assert again.returncode == 1
     assert "observed already" in again.stderr
+    assert again.stdout.startswith(
+        "imported 0 blocks as observations of trip, and left out 0 lines"
+    )
     assert missing.returncode == 1
     assert "no conversation 'nope'" in missing.stderr

@@ -12,6 +12,7 @@ import typer
 from remanence.archive.blocks import BlockStore
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.output import quantity
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.cli.transcript_lines import Record
 from remanence.cli.transcripts import read_message
@@ -57,7 +58,7 @@ async def export(
     if as_json:
         output.write_json({"exported": count})
     else:
-        output.line(f"{count} new blocks of {conversation} in {to}")
+        output.line(f"{quantity(count, 'new block')} of {conversation} in {to}")
 
 
 async def _print_user(memory: Memory, user: str, tenant: str) -> None:
@@ -72,7 +73,7 @@ async def _print_user(memory: Memory, user: str, tenant: str) -> None:
             heading = ""
     if heading:
         raise InvalidArgument(
-            f"tenant {tenant!r} has nothing stored about user {user!r}: check the name; "
+            f"tenant {tenant!r} has nothing stored about user {user!r:.80}: check the name; "
             "'remanence inspect --json' lists the tenants and users of all conversations"
         )
 
@@ -98,8 +99,8 @@ async def import_notes(
         output.write_json(report)
     else:
         output.line(
-            f"{report.imported} blocks became observations of {conversation}; "
-            f"{report.malformed} lines are not blocks"
+            f"imported {quantity(report.imported, 'block')} as observations of {conversation}, "
+            f"and left out {quantity(report.malformed, 'line')} without a block"
         )
     for conflict in report.conflicts:
         output.warn(conflict)
@@ -177,10 +178,9 @@ async def consolidate(
     done = [each for each in results if each.memory_file.parent.is_dir()]
     if as_json:
         output.write_json({"consolidated": done})
-    elif not done:
-        whose = "" if user is None else f" of user {user!r}"
-        output.line(f"there are no daily notes{whose} yet")
-    else:
+    elif not done and user is None:
+        output.line("there are no daily notes yet")
+    elif done:
         output.table(
             done,
             {
@@ -194,4 +194,7 @@ async def consolidate(
     for each in done:
         if each.signature == "edited":
             output.warn(f"{each.memory_file} was edited since its last summary; the edit is kept")
-    return FAILED if user is not None and not done else 0
+    if user is not None and not done:
+        output.warn(f"there are no daily notes of user {user!r:.80} yet")
+        return FAILED
+    return 0

@@ -140,7 +140,7 @@ def _report_nothing(user: str | None, tenant: str) -> None:
         output.line(f"nothing to forget was found in tenant {tenant!r}")
     else:
         output.warn(
-            f"nothing to forget was found of user {user!r} in tenant {tenant!r}: check the name; "
+            f"nothing to forget was found of user {user!r:.80} in tenant {tenant!r}: check the name; "
             "'remanence inspect --json' lists the tenants and users of all conversations"
         )
 

@@ -109,9 +109,9 @@ async def _list(
             },
         )
     else:
-        whose = "" if tenant is None else f" of tenant {tenant!r}"
-        whose += "" if user is None else f" of user {user!r}"
-        whose += "" if after is None else f" after {after!r}"
+        whose = "" if tenant is None else f" of tenant {tenant!r:.80}"
+        whose += "" if user is None else f" of user {user!r:.80}"
+        whose += "" if after is None else f" after {after!r:.80}"
         output.line(f"{mask_password(settings.url)} holds no conversation{whose}")
     if more:
         last = states[-1].ref

@@ -52,7 +52,7 @@ async def search(
         hits = await memory.recall(
             query, user=user, tenant=tenant, limit=limit, since=since, until=until, kind=kind
         )
-    nothing = f"nothing of user {user!r} matches {query!r}"
+    nothing = f"nothing of user {user!r:.80} matches {query!r}"
     _print_hits(hits, nothing, as_json=as_json, conversation=lambda hit: hit.conversation)
 
 
@@ -109,7 +109,7 @@ async def facts(
     elif not found:
         what = "facts" if search is None else "such fact"
         place = f"tenant {tenant!r} of {mask_password(settings.url)}"
-        output.line(f"{place} has no {what} of user {user!r}")
+        output.line(f"{place} has no {what} of user {user!r:.80}")
         if search is None:
             output.warn(
                 "'remanence inspect --json' lists the tenants and users of all conversations"

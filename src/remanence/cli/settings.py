@@ -93,7 +93,7 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
     chat = memory.conversation(conversation, tenant=tenant)
     if not (await chat.state()).last_seq:
         raise ConversationNotFound(
-            f"tenant {tenant!r} has no conversation {conversation!r}: 'remanence inspect' lists all"
+            f"tenant {tenant!r} has no conversation {conversation!r:.80}: 'remanence inspect' lists all"
         )
     return chat
 
