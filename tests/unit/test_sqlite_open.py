@@ -17,6 +17,7 @@ import pytest
 
 from remanence.clock import SystemClock
 from remanence.errors import NewerSchema, NotADatabase, RemanenceError, StoreUnavailable
+from remanence.protocols import BackupStore
 from remanence.stores import open_store
 from remanence.stores.sqlite.connection import Database
 from remanence.testing import FixedClock
@@ -96,6 +97,22 @@ async def test_any_file_name_is_taken_as_it_is(tmp_path: Path, name: str) -> Non
     await write_one(tmp_path / name)
 
     assert names(tmp_path) == [name]
+
+
+async def test_a_path_that_the_locale_cannot_read_is_named_with_a_remedy(tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"b\xfccher.db")
+    store = await open_store(f"sqlite:///{tmp_path}/memory.db")
+
+    assert isinstance(store, BackupStore)
+
+    said = await refused(url(file), StoreUnavailable)
+    with pytest.raises(StoreUnavailable, match="LC_ALL"):
+        await store.backup(str(file))
+    await store.close()
+
+    assert "b\\udcfccher.db" in said
+    assert "LC_ALL=C.UTF-8" in said
+    assert not file.exists()
 
 
 async def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import apsw
 from remanence.errors import StoreError, StoreUnavailable
 from remanence.files import link, remove
 from remanence.stores.sqlite.check import COPY
-from remanence.stores.sqlite.connection import create_private
+from remanence.stores.sqlite.connection import create_private, require_text_path
 from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection
 
@@ -25,6 +25,7 @@ def back_up(connection: Connection, path: str) -> None:
         apsw.CorruptError, StoreError: the database, and so the copy, is damaged.
     """
     path = str(Path(path).expanduser().absolute())
+    require_text_path(path)
     taken = StoreUnavailable(f"{path!r} already exists: name a new file for the copy, or remove it")
     if Path(path).exists():
         raise taken

@@ -50,6 +50,7 @@ class Database:
     def __post_init__(self) -> None:
         if not self.in_memory:  # the process may change its directory
             object.__setattr__(self, "path", str(expand_home(self.path).absolute()))
+            require_text_path(self.path)
 
     @property
     def in_memory(self) -> bool:
@@ -129,6 +130,17 @@ def _closed_on_error(connection: Connection) -> Iterator[Connection]:
     except BaseException:
         connection.close()
         raise
+
+
+def require_text_path(path: str) -> None:
+    """Raise `StoreUnavailable` for a path that is not Unicode, as SQLite takes no other."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise StoreUnavailable(
+            f"{path!r} is not a text in the encoding of this locale: choose a locale that has its "
+            "characters, such as LC_ALL=C.UTF-8, or another path"
+        ) from error
 
 
 def create_private(path: str) -> None:
