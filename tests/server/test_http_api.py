@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 from tests.server.conftest import POLICY, Client, served
 
 from remanence import Memory, Message
@@ -42,6 +43,21 @@ async def test_the_example_of_the_page_runs(client: Client) -> None:
     exec(page.split("```python\n")[1].split("```")[0], names)
     request = await names["first_turn"](str(client.http.base_url))
     assert "LH 454" in json.dumps(request["messages"])
+
+
+async def test_requests_are_answered_while_all_threads_are_busy(client: Client) -> None:
+    limiter = current_default_thread_limiter()
+    borrowers = range(int(limiter.available_tokens))
+    for borrower in borrowers:
+        limiter.acquire_on_behalf_of_nowait(borrower)
+    try:
+        async with asyncio.timeout(5):
+            response = await client.get("/v1/conversations/trip")
+    finally:
+        for borrower in borrowers:
+            limiter.release_on_behalf_of(borrower)
+
+    assert response.status_code == 404
 
 
 _SOURCE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}

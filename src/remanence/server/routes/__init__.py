@@ -1,4 +1,7 @@
-"""The routes of the server, a module for each resource."""
+"""The routes of the server, a module for each resource.
+
+All dependencies are async, as FastAPI runs others in threads, of which there are few.
+"""
 
 import hashlib
 import json
@@ -19,7 +22,7 @@ from remanence.server.paths import PathName, path_of
 from remanence.server.problems import body_fields
 
 
-def open_memory(request: Request) -> Memory:
+async def open_memory(request: Request) -> Memory:
     """Return the served memory."""
     memory: Memory = request.app.state.memory
     return memory
@@ -47,7 +50,7 @@ def may_erase(request: Request) -> bool:
     return caller is None or "erase" in caller.scopes
 
 
-def require_known_query(request: Request) -> None:
+async def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
     Only lists may be repeated, as a server in front may have checked another of two users. Path and
@@ -74,7 +77,7 @@ def require_known_query(request: Request) -> None:
         raise RequestValidationError(errors)
 
 
-def require_short_names(request: Request) -> None:
+async def require_short_names(request: Request) -> None:
     """Reject long names where something may begin under them; those of older databases can be read."""
     if scope_of(request.method, path_of(request.scope)) != "write":
         return
@@ -119,7 +122,7 @@ def _is_list(annotation: object) -> bool:
     return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
 
 
-def tenant_in_query(
+async def tenant_in_query(
     request: Request,
     tenant: Annotated[
         Text | None,
@@ -145,7 +148,7 @@ User = Annotated[
 ]
 
 
-def named_conversation(
+async def named_conversation(
     memory: OpenMemory,
     tenant: Tenant,
     id: Annotated[PathName, Path(description="The name of the conversation.")],  # noqa: A002 - in paths
