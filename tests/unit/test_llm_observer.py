@@ -423,6 +423,12 @@ async def test_tokens_that_end_a_turn_are_no_part_of_an_answer(end: str) -> None
     assert [note.text for note in draft.notes] == ["likes <|tea|> a lot"]
 
 
+@pytest.mark.timeout(5)
+async def test_an_answer_of_blank_lines_is_read_at_once() -> None:
+    with pytest.raises(ObservationRejected, match="empty"):
+        await _observe(_said("tea"), ["\n" * 100_000])
+
+
 @pytest.mark.parametrize("end", ["\n</think>\n\n", " That is all.</think>\n", "\n</THINKING>"])
 async def test_thoughts_whose_opening_tag_the_server_keeps_are_no_notes(end: str) -> None:
     thoughts = f"Okay, a plan.\n#1 Ana: maybe coffee?\nSo I write:{end}"

@@ -20,7 +20,7 @@ MIN_COMPRESSED = 0.04
 """Answers that compress below this ratio repeat one phrase."""
 
 _THOUGHTS = re.compile(
-    r"^\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 """Thoughts begin a line; within one, a note speaks of such a tag."""
 _UNOPENED_THOUGHTS = re.compile(
