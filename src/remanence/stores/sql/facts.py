@@ -14,6 +14,7 @@ from remanence.stores.rows import (
     REPETITIONS,
     Row,
     encode_instant,
+    encode_json,
     plain_summary,
 )
 from remanence.stores.sql import events, ranking, states
@@ -43,6 +44,9 @@ _OWNERS_CONVERSATIONS: LiteralString = (
     'AND fact_owners."user" = conversations."user" WHERE fact_owners.key = ?'
 )
 """The conversations of the user who owns the facts."""
+
+_PAGE_GROWTH = 8
+_MAX_PAGE = 1_000
 
 _OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
@@ -141,10 +145,27 @@ def by_rank(
     limit: int,
     only: FactCondition | None,
 ) -> tuple[Fact, ...]:
-    """Return the owner's facts for the first *limit* matches that pass, whose keys must all exist."""
-    select = _SELECT + _OF_OWNER + "AND facts.key = ?"
-    found = (_fact(connection.execute(select, (*owner, key)).fetchone()) for key, _ in matches)
-    return tuple(itertools.islice(filter(only, found), limit))
+    """Return the owner's facts for the first *limit* matches that pass, whose keys must all exist.
+
+    The pages grow: a condition that rejects a whole page may reject most facts.
+    """
+    found: list[Fact] = []
+    rest, size = iter(matches), limit
+    while len(found) < limit and (keys := [key for key, _ in itertools.islice(rest, size)]):
+        found += filter(only, _by_keys(connection, owner, keys))
+        size = min(size * _PAGE_GROWTH, _MAX_PAGE)
+    return tuple(found[:limit])
+
+
+def _by_keys(connection: Connection, owner: Owner, keys: Sequence[int]) -> list[Fact]:
+    """Return the owner's facts with these keys, in their order."""
+    rows = connection.execute(
+        f'SELECT facts.key, tenant, "user", {FACTS.columns} {_FROM}{_OF_OWNER}'  # noqa: S608 - constants
+        "AND facts.key IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+        (*owner, encode_json(keys)),
+    )
+    by_key = {key: _fact(row) for key, *row in rows}
+    return [by_key[key] for key in keys]
 
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
