@@ -216,8 +216,12 @@ def _segment_task(
     items: list[VectorItem] = []
     if superseded is None:
         texts = [note.text for note in decode_notes(notes)][:MAX_NOTES] or [text]
+        made = _made_of_segment(connection, segment_key, model)
+        rowids = [note_rowid(segment_key, place) for place in range(len(texts))]
         items += [
-            VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
+            VectorItem(rowid, text)
+            for rowid, text in zip(rowids, texts, strict=True)
+            if rowid not in made
         ]
     # A message is embedded with its observation, or with a reflection if that was purged.
     rows: list[Row] = []
@@ -235,6 +239,15 @@ def _segment_task(
         for key, _, content in _filter_by_retention(connection, conversation, rows, keep, at)
     ]
     return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
+
+
+def _made_of_segment(connection: Connection, segment_key: int, model: str) -> set[int]:
+    """Return the notes of a segment that have vectors, as it was indexed before."""
+    rows = connection.execute(
+        "SELECT item FROM vectors WHERE item BETWEEN ? AND ? AND model = ?",
+        (note_rowid(segment_key, MAX_NOTES - 1), note_rowid(segment_key, 0), model),
+    )
+    return {item for (item,) in rows}
 
 
 def _filter_by_retention(

@@ -205,6 +205,19 @@ class VectorContract(Handles):
 
         assert await embed_all(store) == ["likes red"]
 
+    async def test_notes_with_vectors_are_left_out_when_the_store_begins_again(
+        self, store: Store
+    ) -> None:
+        await colours(store, "red")
+        task = await store.next_vector_task(MODEL, keep=ALL, at=START)
+        assert task is not None
+        (note, *rest) = task.items
+        await store.save_vectors(replace(task, items=(note,)), [RED])
+
+        await store.save_vectors(replace(task, cursor=0, items=()), ())
+
+        assert await embed_all(store) == [item.text for item in rest]
+
     async def test_each_place_gets_the_vectors_of_all_facts(self, store: Store) -> None:
         await store.save_facts(new(fact("f1", "likes red")))
         await embed_all(store)
