@@ -616,6 +616,15 @@ async def test_a_fact_with_an_address_that_nobody_wrote_is_left_out() -> None:
     assert [draft.summary for draft in drafts] == ["Ana is at ana@example.org"]
 
 
+@pytest.mark.parametrize("start", ["https://", "http://www.", "www.", ""])
+async def test_the_beginning_of_a_web_address_may_be_added_or_left_out(start: str) -> None:
+    model = ScriptedModel([json.dumps([{"summary": f"Blogs at {start}ana.example/blog/"}])])
+
+    drafts = await ModelFacts(model).extract(request("I blog at ana.example/blog now."))
+
+    assert len(drafts) == 1
+
+
 async def test_an_address_of_which_a_secret_was_removed_counts_as_said() -> None:
     answer = '[{"summary": "Uses https://ana:[secret]@example.org/db"}]'
     said = request("I use https://ana:hunter2-xyz@example.org/db for my notes.")

@@ -33,6 +33,9 @@ _PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|ai|net)")
 """Names such as Node.js, which look like file names."""
 
 _NO_CENTS = re.compile(r"[.,]0{1,2}$")
+_OPTIONAL = re.compile(r"^(?:https?://(?:www\.)?|www\.)")
+"""The beginning of a web address that people leave out."""
+
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -161,7 +164,7 @@ def _is_address(literal: Literal) -> bool:
 def _is_invented(literal: Literal, shown: str) -> bool:
     if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
         return False
-    squeezed = _squeeze(literal.text)
+    squeezed = _squeeze(_OPTIONAL.sub("", literal.text))
     is_short = _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS
     if literal.kind in ("id", "number") and is_short and not _is_address(literal):
         return False
