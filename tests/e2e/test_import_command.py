@@ -4,8 +4,10 @@ import asyncio
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from remanence import Message
 from remanence.blocking import Memory
 from remanence.cli import import_command
+from remanence.clock import SystemClock
 
 Cli = Callable[..., CompletedProcess[str]]
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
@@ -386,6 +389,22 @@ def test_an_import_without_times_leaves_facts_at_once(cli: Cli, tmp_path: Path, 
 
     (fact,) = json.loads(cli("facts", "ana", "--db", url, "--json").stdout)["facts"]
     assert "peanuts" in fact["summary"]
+
+
+def test_an_import_leaves_facts_that_another_process_put_off_for_more_messages(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "I am allergic to peanuts."))
+    cli("import", file, "--db", url, "--user", "ana", "--no-observe")
+    with Memory.open(url) as memory:
+        chat, clock = memory.conversation("a", user="ana"), SystemClock()
+        latest = clock.now() + timedelta(seconds=5)
+        while (at := chat.state().look_at) is None or at <= clock.now() <= latest:
+            time.sleep(0.01)
+
+    assert cli("import", file, "--db", url, "--user", "ana").returncode == 0
+
+    assert json.loads(cli("facts", "ana", "--db", url, "--json").stdout)["facts"]
 
 
 def test_messages_that_name_no_user_are_of_the_one_that_is_given(

@@ -106,12 +106,12 @@ class Operation(NamedTuple):
 
 
 _OPERATIONS: list[Operation] = []
-"""Those of the first application, as all have the same routes."""
+"""Those of the first application with proxies, as all such have the same routes."""
 
 
 async def require_declared(app: FastAPI, response: httpx2.Response) -> None:
     """Fail on an answer with a status that the OpenAPI document does not declare."""
-    if not _OPERATIONS:
+    if not _OPERATIONS and getattr(app.state, "has_proxies", False):
         _OPERATIONS.extend(
             Operation(method.upper(), re.compile(re.sub(r"{\w+}", "[^/]+", path)), statuses)
             for path, item in app.openapi()["paths"].items()

@@ -30,6 +30,7 @@ from remanence.errors import (
     WrongUser,
 )
 from remanence.memory import Memory
+from remanence.policy.schedule import FACTS_PAUSE
 from remanence.protocols import Store
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
@@ -283,10 +284,11 @@ async def _observe_all(settings: Settings, imported: Imported) -> None:
 
 
 async def _due(memory: Memory, now: datetime) -> AsyncIterator[MemoryState]:
-    after = None
+    """Yield the conversations with work, also where facts wait for more messages of an import."""
+    after, latest = None, now + FACTS_PAUSE
     while page := await memory.conversations(after=after, limit=PAGE):
         for state in page:
-            if state.look_at is not None and state.look_at <= now:
+            if state.look_at is not None and state.look_at <= latest:
                 yield state
         after = page[-1].ref
 
