@@ -616,6 +616,15 @@ async def test_a_fact_with_an_address_that_nobody_wrote_is_left_out() -> None:
     assert [draft.summary for draft in drafts] == ["Ana is at ana@example.org"]
 
 
+async def test_two_names_that_a_model_joins_by_a_slash_are_no_invented_address() -> None:
+    facts = ["Uses socket.io/redis", "Uses socket.io/mongo"]
+    model = ScriptedModel([json.dumps([{"summary": summary} for summary in facts])])
+
+    drafts = await ModelFacts(model).extract(request("I use socket.io, and redis behind it."))
+
+    assert [draft.summary for draft in drafts] == facts[:1]
+
+
 @pytest.mark.parametrize("start", ["https://", "http://www.", "www.", ""])
 async def test_the_beginning_of_a_web_address_may_be_added_or_left_out(start: str) -> None:
     model = ScriptedModel([json.dumps([{"summary": f"Blogs at {start}ana.example/blog/"}])])

@@ -164,7 +164,10 @@ def _is_address(literal: Literal) -> bool:
 def _is_invented(literal: Literal, shown: str) -> bool:
     if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
         return False
-    squeezed = _squeeze(_OPTIONAL.sub("", literal.text))
+    text = _OPTIONAL.sub("", literal.text)
+    if literal.kind == "url" and "://" not in literal.text:  # perhaps two names: "socket.io/redis"
+        return not all(_squeeze(part) in shown for part in text.split("/"))
+    squeezed = _squeeze(text)
     is_short = _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS
     if literal.kind in ("id", "number") and is_short and not _is_address(literal):
         return False
