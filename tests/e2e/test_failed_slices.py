@@ -298,3 +298,24 @@ async def test_a_size_that_an_observer_took_is_kept_to_and_slowly_grows() -> Non
     assert len(narrow) < 1.6 * len(taken), narrow
     assert max(observer.sizes[-4:]) == narrow[0]
     assert state.last_seq - state.observed_seq < 40
+
+
+async def test_a_short_message_before_a_too_long_one_shortens_no_other_slice() -> None:
+    clock, observer = FixedClock(), NarrowObserver(most=1)
+    policy = POLICY.replace(reflect_tokens=())
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=observer, clock=clock
+    ) as memory:
+        chat, other = memory.conversation("a"), memory.conversation("b")
+        await chat.append(Message.user("Hello."), Message.assistant(WORDS * 20))
+        await chat.append(*map(said, range(31, 34)))
+        for _ in range(2):
+            await chat.flush()
+            clock.advance(5_000)
+        refused, observer.sizes = observer.sizes, []
+        observer.most = 1_000
+        await other.append(*map(said, range(31, 80)))
+        await other.flush()
+
+    assert refused == [2, 1, 1]
+    assert observer.sizes == [12, 12, 12]

@@ -23,7 +23,7 @@ from remanence.policy import schedule
 from remanence.policy.policy import Policy
 from remanence.protocols import Store
 from remanence.telemetry.spans import step_span
-from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
+from remanence.types import ConversationRef, Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import is_turn_open
 
 
@@ -165,19 +165,19 @@ class Reconciler:
         if stands_in:
             work = partial(self.segment_writer.commit_stand_in, state, first)
         else:
-            own_failure = schedule.observe_failure(state, observer)
-            halved = schedule.halve(first, own_failure.halvings if own_failure else 0)
-            work = partial(self._observe, snapshot, halved, *others)
+            work = partial(self._observe, snapshot, first, *others)
         return await self._run_leased("observe", state, work)
 
     async def _observe(
-        self, snapshot: Snapshot, messages: tuple[Message, ...], *others: tuple[Message, ...]
+        self, snapshot: Snapshot, first: tuple[Message, ...], *others: tuple[Message, ...]
     ) -> bool:
         """Commit observations; if the observer has failed too often, the first has no notes."""
         state, observer = snapshot.state, self.maker_names["observe"]
+        failure = schedule.observe_failure(state, observer)
+        messages = schedule.halve(first, failure.halvings if failure else 0)
         try:
             is_committed = await self.segment_writer.observe(snapshot, messages, *others)
-            self._note_size(state, messages)
+            self._note_size(failure, first, messages)
             return is_committed
         except Exception as error:
             stretch = self.backoff.give_up_if_exhausted(
@@ -195,15 +195,20 @@ class Reconciler:
         )
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def _note_size(self, state: MemoryState, messages: Sequence[Message]) -> None:
-        """Note the size of a slice that was taken after longer ones; later ones may slowly grow."""
-        observer = self.maker_names["observe"]
-        failure, tokens = schedule.observe_failure(state, observer), schedule.request_size(messages)
+    def _note_size(
+        self, failure: Failure | None, first: Sequence[Message], messages: Sequence[Message]
+    ) -> None:
+        """Note the size that was taken after longer ones; later ones may slowly grow.
+
+        Half of the refused size is tried next, as the part that was taken may be one short message.
+        """
+        observer, tokens = self.maker_names["observe"], schedule.request_size(messages)
         limit = self.taken_tokens.get(observer)
         if failure is not None and failure.reason == "too_long":
-            self.taken_tokens[observer] = tokens
+            refused = schedule.halve(first, max(0, failure.halvings - 1))
+            self.taken_tokens[observer] = max(tokens, schedule.request_size(refused) // 2)
         elif limit is not None and 2 * tokens >= limit:  # a short slice proves little
-            self.taken_tokens[observer] = limit * 5 // 4
+            self.taken_tokens[observer] = max(tokens, limit) * 5 // 4
 
     async def retry_failed(self, ref: ConversationRef) -> bool:
         """Observe given-up stretches again; return whether any of them succeeded."""
