@@ -79,9 +79,11 @@ _LOGIN = re.compile(
 )
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
 _OPTION = re.compile(
-    r"""((?:(?<!\S)(?:-u|--user)[\s=]["']?[^\s:/"']{1,60}:(?!/)|\bsshpass\s-p\s?)["']?)([^\s"'`]{4,200})"""
+    r"""((?:\bcurl\b(?:[^\n]|(?<=\\)\n){0,400}?(?<!\S)(?:-u|--user)[\s=]["']?[^\s:/"']{1,60}:(?!/)
+      |\bsshpass\s-p\s?)["']?)([^\s"'`]{4,200})""",
+    re.VERBOSE,
 )
-_OPTIONS = ("-u", "--user", "sshpass")
+_OPTIONS = ("curl", "sshpass")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
 """A random text of 40 letters and digits switches between lower case, upper case and digits about
