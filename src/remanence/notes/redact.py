@@ -25,7 +25,11 @@ _COOKIES = re.compile(
     r"""\bcookie\b["']?[\s:=]{1,3}["']?(?:[^\s;"']{1,400};\s?){0,30}[^\s;"']{1,400}""",
     re.IGNORECASE,
 )
-_COOKIE = re.compile(r"(=)([\w.~+/%-]{16,}=*)", re.ASCII)
+_COOKIE = re.compile(
+    r"""((?<![^\s;:="'])(?!(?:domain|path)=)[\w.-]{1,100}=)([\w.~+/%-]{16,}+=*)(?!\()""",
+    re.ASCII | re.IGNORECASE,
+)
+"""A cookie with a long value, but neither a call in code nor a parameter of a URL."""
 _URL_PASSWORD = re.compile(
     r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
 )
