@@ -311,6 +311,28 @@ def test_long_data_that_providers_send_along_counts_nothing(field: str) -> None:
     assert of_part(part) == of_part(TextPart(text="Hi."))
 
 
+def test_the_citations_of_an_answer_count_nothing() -> None:
+    sentence = (
+        "Claude Shannon was born on April 30, 1916, in Petoskey, Michigan, as Wikipedia says."
+    )
+    citation = {
+        "type": "web_search_result_location",
+        "url": "https://en.wikipedia.org/wiki/Claude_Shannon",
+        "title": "Claude Shannon - Wikipedia",
+        "encrypted_index": encoded(bytes(200)),
+        "cited_text": "Claude Elwood Shannon (April 30, 1916 - February 24, 2001) was an American "
+        "mathematician, computer scientist, cryptographer and inventor known as the father of ...",
+    }
+    plain = {"type": "text", "text": sentence}
+    cited = {**plain, "citations": [citation]}
+    answers = (
+        Message.from_anthropic({"role": "assistant", "content": [block] * 40})
+        for block in (plain, cited)
+    )
+
+    assert len({counter_for("claude").message(answer) for answer in answers}) == 1
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -29,6 +29,9 @@ _FREE_CHARACTERS: Final = 2_000
 """Keys, numbers and punctuation of unknown JSON in an ordinary message, which count nothing."""
 _CHARACTERS_PER_TOKEN: Final = 3
 
+_CITING: Final = 6
+"""Citations are about as many times as long as their text; providers do not charge for them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
@@ -129,6 +132,8 @@ def _characters_beside(part: Part) -> int:
     extra: Extra | None = getattr(part, "extra", None)
     characters = 0 if extra is None else _rest(extra.raw, ordinary=0)
     match part:
+        case TextPart(text=text):
+            characters = max(0, characters - _CITING * len(text))
         case ToolResultPart(content=content):
             characters += sum(map(_characters_beside, content))
         case OtherPart(raw=raw):  # its texts count, and have about as many characters beside them
