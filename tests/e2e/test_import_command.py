@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -73,6 +74,17 @@ def test_no_message_is_left_for_the_first_search_to_index(
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         states = connection.execute("SELECT last_seq, indexed_seq FROM states").fetchall()
     assert states == [(messages, messages)] * 40
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names of files")
+@pytest.mark.parametrize("name", ["two\nlines.jsonl", "latin-\udce9.jsonl"])
+def test_a_file_may_have_any_name(cli: Cli, tmp_path: Path, url: str, name: str) -> None:
+    file = write(tmp_path / name, said("a", "yes"))
+
+    for _ in range(2):
+        run = cli("import", file, "--db", url)
+        assert run.returncode == 0, run.stderr
+    assert contents(cli, url, "a") == ["yes"]
 
 
 def test_one_message_is_one_message(cli: Cli, tmp_path: Path, url: str) -> None:

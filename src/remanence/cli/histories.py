@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,15 +30,21 @@ _CHUNK_CHARACTERS: Final = 4_000_000
 _MAX_CONVERSATIONS: Final = 10_000
 """Newest conversations whose user and last time are known, for later messages without one."""
 
+_NOT_IN_IDS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
 _MAX_UNDATED: Final = 100
 """Messages that wait for the first time of their conversation beyond a chunk."""
 
 
 def source_of(file: Path) -> str:
-    """Return a file's name with a digest of its full path; for a pipe only the name."""
+    """Return a file's name with a digest of its full path; for a pipe only the name.
+
+    Characters that no message id may have are replaced.
+    """
+    name = _NOT_IN_IDS.sub("?", file.name)
     if not file.is_file():
-        return file.name
-    return f"{file.name} {hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:12]}"
+        return name
+    return f"{name} {hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:12]}"
 
 
 class HistoryMessage(NamedTuple):
