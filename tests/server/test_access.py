@@ -154,8 +154,11 @@ async def test_refusals_have_codes_by_which_a_client_tells_them_apart(
         "X-Remanence-Key",
         "Authorization",
         "X-Api-Key",
+        "Api-Key",
         "X-Remanence-User",
+        "X-OpenWebUI-User-Id",
         "X-Remanence-Conversation",
+        "X-OpenWebUI-Chat-Id",
     ],
 )
 async def test_a_repeated_header_that_identifies_a_request_is_refused(

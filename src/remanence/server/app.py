@@ -45,7 +45,7 @@ from remanence.server.proxy.forwarding import (
     Forwarder,
     UpstreamKey,
 )
-from remanence.server.proxy.naming import CONVERSATION, USER_HEADERS
+from remanence.server.proxy.naming import NAMING_HEADERS
 from remanence.server.rate_limit import RateLimit
 from remanence.server.routes import (
     chat,
@@ -186,7 +186,7 @@ def create_app(
         app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:
         app.add_middleware(Access, authenticate=auth, per_minute=requests_per_minute)
-    app.add_middleware(SingleHeaders, names=(*KEY_HEADERS, *USER_HEADERS, CONVERSATION))
+    app.add_middleware(SingleHeaders, names={*KEY_HEADERS, *NAMING_HEADERS})
     app.add_middleware(Audit, clock=memory.clock)
     app.add_middleware(
         CORSMiddleware,

@@ -27,8 +27,16 @@ _SESSION_HEADERS: Final = (
     "x-grok-conv-id",
     "x-openwebui-chat-id",
 )
-USER_HEADERS: Final = (USER, "x-openwebui-user-id")
+_USER_HEADERS: Final = (USER, "x-openwebui-user-id")
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
+NAMING_HEADERS: Final = (
+    *CREDENTIALS,
+    *_USER_HEADERS,
+    CONVERSATION,
+    *_SESSION_HEADERS,
+    _AGENT_HEADER,
+)
+"""Headers that a name is read from."""
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
 _CODEX_TURN_HEADER: Final = "x-codex-turn-metadata"
 _COMPACTION: Final = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
@@ -81,7 +89,7 @@ def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -
         raise InvalidMessage(
             f"the conversation's name has {len(conversation):,} characters, more than {MAX_NAME}: shorten it"
         )
-    user = next(filter(None, (_text_in(headers, name) for name in USER_HEADERS)), None)
+    user = next(filter(None, (_text_in(headers, name) for name in _USER_HEADERS)), None)
     try:
         for named in filter(None, (conversation, user)):
             require_path_name(named)
