@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from remanence.arguments import require_async_methods, require_object
@@ -134,9 +135,10 @@ class ObserverFactory:
 
     def _meter(self, writer: T) -> T:
         """Return the caller's observer, reflector or extractor, with its model, if any, metered."""
-        return (
-            writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelCaller) else writer
-        )
+        if not isinstance(writer, ModelCaller):
+            return writer
+        limit = writer.max_output_tokens
+        return writer.asking(self._wrap(writer.model, max_output_tokens=limit))
 
     def _stand_in(self, embedded: Callable[[Compute], T]) -> T | None:
         return embedded(self.compute) if self.settings.over_budget == "extractive" else None
@@ -148,17 +150,15 @@ class ObserverFactory:
             options = replace(options, key_variable=key_variable)
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
-        model = open_model(source, options=options, clock=self.clock, wrap=self._wrap)
-        return role(
-            model,
-            language=self.policy.note_language,
-            max_output_tokens=self.policy.max_output_tokens,
-        )
+        limit = self.policy.max_output_tokens
+        wrap = partial(self._wrap, max_output_tokens=limit)
+        model = open_model(source, options=options, clock=self.clock, wrap=wrap)
+        return role(model, language=self.policy.note_language, max_output_tokens=limit)
 
-    def _wrap(self, model: Model) -> Model:
+    def _wrap(self, model: Model, *, max_output_tokens: int) -> Model:
         metered = MeteredModel(model, record=self._record, clock=self.clock)
         limited = SharedLimitModel(metered, self.limit)
-        return OutputRoomModel(limited, max_output_tokens=self.policy.max_output_tokens)
+        return OutputRoomModel(limited, max_output_tokens=max_output_tokens)
 
     async def _record(self, request: ModelRequest, usage: Usage) -> None:
         self.record(usage)

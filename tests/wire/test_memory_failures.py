@@ -12,8 +12,11 @@ from tests.wire.servers import Fail, Step
 
 from remanence import Memory, Message, Policy
 from remanence.conversation import Conversation
+from remanence.errors import ModelError
+from remanence.observers.llm import ModelObserver
 from remanence.providers import ModelOptions
 from remanence.testing import FixedClock
+from remanence.testing.models import ScriptedModel
 
 HOUR = 3_600
 STEP = 300
@@ -278,3 +281,16 @@ async def test_a_model_that_thinks_until_the_output_limit_gets_the_largest_one_f
     ]
     assert limits[0] < 1_000
     assert limits[1:] == [9_000, 9_000]
+
+
+async def test_an_observer_with_an_output_limit_of_its_own_never_asks_for_more() -> None:
+    model = ScriptedModel([ModelError("cut_off", "nothing but thoughts")])
+    observer = ModelObserver(model, max_output_tokens=700)
+    policy = Policy(observe_tokens=10, keep_last=0, max_output_tokens=9_000)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("We crossed the quiet bay before the morning bell rang."))
+        await chat.flush()
+
+    first, second = (request.max_output_tokens for request in model.requests)
+    assert first < second == 700

@@ -52,9 +52,8 @@ class ModelFacts(ModelCaller):
     def __init__(
         self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, max_output_tokens=max_output_tokens)
         self._language_rule = language_rule(language)
-        self._max_output_tokens = max_output_tokens
 
     @property
     def name(self) -> str:

@@ -25,8 +25,9 @@ _MAX_WORD_CHARACTERS = 16
 class ModelCaller:
     """An observer, reflector or extractor of facts that calls a model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, max_output_tokens: int) -> None:
         self._model = model
+        self._max_output_tokens = max_output_tokens
 
     def asking(self, model: Model) -> Self:
         """Return a copy that asks another model."""
@@ -38,6 +39,11 @@ class ModelCaller:
     def model(self) -> Model:
         """The model that is asked."""
         return self._model
+
+    @property
+    def max_output_tokens(self) -> int:
+        """The largest output limit of a request."""
+        return self._max_output_tokens
 
 
 class ModelWriter(ModelCaller):
@@ -61,10 +67,9 @@ class ModelWriter(ModelCaller):
                 f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
                 f"use {MIN_INPUT_TOKENS:,} or more"
             )
-        super().__init__(model)
+        super().__init__(model, max_output_tokens=max_output_tokens)
         self._language_rule = language_rule(language)
         self._repair = repair
-        self._max_output_tokens = max_output_tokens
         self._max_input_tokens = max_input_tokens
 
     @property
