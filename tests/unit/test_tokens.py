@@ -302,7 +302,10 @@ def test_encrypted_data_in_a_part_of_unknown_type_counts_nothing() -> None:
     assert of_part(OtherPart(dialect="openai_responses", raw=raw)) == 0
 
 
-@pytest.mark.parametrize("field", ["encrypted_content", "signature", "thoughtSignature", "data"])
+@pytest.mark.parametrize(
+    "field",
+    ["encrypted_content", "signature", "thoughtSignature", "data", "base64", "b64_json"],
+)
 def test_long_data_that_providers_send_along_counts_nothing(field: str) -> None:
     raw = json.dumps({field: encoded(bytes(30_000))})
     part = TextPart(text="Hi.", extra=Extra(dialect="gemini", raw=raw))

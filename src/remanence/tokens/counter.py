@@ -22,7 +22,7 @@ from remanence.types import (
 )
 from remanence.wire.content import BASE64, IMAGE_HEADS
 
-_DATA_FIELD: Final = re.compile(r"data$|(?:^|_)id$|^encrypted_|[sS]ignature$")
+_DATA_FIELD: Final = re.compile(r"data$|b(?:ase)?64|(?:^|_)id$|^encrypted_|[sS]ignature$")
 """Fields of providers with long data that no model reads as text."""
 
 _FREE_CHARACTERS: Final = 2_000
