@@ -1,8 +1,10 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -167,6 +169,29 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
     assert memory.json()["memoryState"]["last_seq"] == 2
     assert url.startswith("http://127.0.0.1:")
     assert code == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes streams by POSIX")
+@pytest.mark.timeout(60)
+async def test_the_command_serves_with_a_closed_stdout(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = f'exec "{sys.executable}" -m remanence serve --port {port} --db sqlite:///m.db >&-'
+    process = await asyncio.create_subprocess_exec("/bin/sh", "-c", command, cwd=tmp_path)
+    url = f"http://127.0.0.1:{port}/healthz"
+    try:
+        async with asyncio.timeout(50), httpx2.AsyncClient(trust_env=False) as http:
+            while process.returncode is None:
+                with suppress(httpx2.ConnectError):
+                    assert (await http.get(url)).status_code == 200
+                    break
+                await asyncio.sleep(0.05)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+
+    assert await process.wait() == 0
 
 
 @pytest.mark.timeout(90)

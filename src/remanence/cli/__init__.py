@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return PIPE_CLOSED
     except (RemanenceError, OSError) as error:
         from remanence.cli.failures import explain
@@ -35,12 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             sys.stdout.flush()
         except OSError:
-            _discard_output()
+            discard_output()
         return FAILED
     return code
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
     """Discard what stdout did not take: flushing it at exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -10,9 +10,8 @@ import typer
 
 from remanence.arguments import require_host_names, require_origins, require_provider_url
 from remanence.chat import calls_tools, open_chat_model
-from remanence.cli import output
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.service import LogFormat, ending_on_signals, log_audit, log_service
+from remanence.cli.service import LogFormat, announce, ending_on_signals, log_audit, log_service
 from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument
@@ -148,7 +147,7 @@ async def run(
                 await serve(
                     app,
                     listening,
-                    started=lambda url: output.line(f"{url} serves {database}"),
+                    started=lambda url: announce(f"{url} serves {database}"),
                     ending=ending,
                 )
 

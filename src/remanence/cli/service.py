@@ -1,8 +1,10 @@
-"""The log of `serve` and `worker`, on stderr, and the signals that end them."""
+"""The first line and the log of `serve` and `worker`, and the signals that end them."""
 
 import asyncio
+import errno
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -13,6 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
+from remanence.cli import discard_output, output
 from remanence.telemetry import logger
 from remanence.telemetry.logs import JSONFormatter, RequestNames, TextFormatter, audit_logger
 
@@ -53,6 +56,17 @@ def log_service(form: LogFormat) -> None:
     root.addHandler(handler)
     if ours.level == logging.NOTSET:
         ours.setLevel(logging.INFO)
+
+
+def announce(text: str) -> None:
+    """Print a line for people; a service also runs without, such as with a closed stdout."""
+    try:
+        output.line(text)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        discard_output()
 
 
 @contextmanager

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli import output
 from remanence.cli.exporters import export_telemetry, measure_backlog
 from remanence.cli.options import Database
-from remanence.cli.service import LogFormat, ending_on_signals, log_service
+from remanence.cli.service import LogFormat, announce, ending_on_signals, log_service
 from remanence.cli.settings import load
 from remanence.errors import InvalidPolicy
 from remanence.memory import Memory
@@ -46,7 +45,7 @@ async def run(
     log_service(log_format)
     with export_telemetry(scraped=health_port is not None), ending_on_signals() as ending:
         async with Memory.open(settings=settings) as memory, measure_backlog(memory):
-            output.line(f"works on {mask_password(settings.url)}, {settings.workers} at a time")
+            announce(f"works on {mask_password(settings.url)}, {settings.workers} at a time")
             if health_port is None:
                 await ending.wait()
                 return
@@ -56,7 +55,7 @@ async def run(
             await serve(
                 create_health_app(memory, ending),
                 listen(health_host, health_port),
-                started=lambda url: output.line(f"{url}/readyz answers probes"),
+                started=lambda url: announce(f"{url}/readyz answers probes"),
                 ending=ending,
             )
 
