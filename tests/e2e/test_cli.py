@@ -24,8 +24,16 @@ from remanence.cli.app import COMMANDS
 from remanence.errors import ModelError
 from remanence.stores import open_store
 from remanence.testing import ScriptedModel
-from remanence.testing.store_contract.samples import usage
-from remanence.types import TextPart, ToolCallPart, ToolResultPart, Usage
+from remanence.testing.store_contract.samples import observation, usage
+from remanence.types import (
+    ConversationRef,
+    FailedStretch,
+    Segment,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
@@ -192,6 +200,24 @@ def test_inspect_shows_which_lines_of_a_model_became_no_note_and_why(
     assert "1 lines dropped (1 invented)" in shown["log"][0]["detail"]
     assert "Dropped lines (1)" in listed.stdout
     assert re.search(r"invented +9,731 +user: pays 9,731 euros", listed.stdout)
+
+
+def test_inspect_says_which_messages_were_given_up_and_why(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url, policy=Policy(enabled=False)) as memory:
+        memory.conversation("trip").append(Message.user("I like tea."), Message.user("Thanks."))
+    stretch = FailedStretch(1, 1, "error", "ValueError: no tea")
+    failed = observation(1, 1, id="obs_1", text="", notes=(), tokens=0, failed=(stretch,))
+    asyncio.run(observe(url, failed, observation(2, 2, id="obs_2", text="", notes=(), tokens=0)))
+
+    tape = cli("inspect", "trip", "--db", url).stdout
+    given_up = cli("inspect", "trip", "--db", url, "--segment", "obs_1").stdout
+    empty = cli("inspect", "trip", "--db", url, "--segment", "obs_2").stdout
+
+    assert "given up, in no note: message 1\n" in tape
+    assert "messages 1..1 are in no note: error: ValueError: no tea" in given_up
+    assert "(nothing was worth a note)" not in given_up
+    assert "(nothing was worth a note)" in empty
 
 
 def test_inspect_says_why_a_conversation_left_no_facts(cli: Cli, tmp_path: Path) -> None:
@@ -1258,6 +1284,15 @@ def test_usage_shows_every_figure_whole_in_80_columns(
     rows = [line.split() for line in lines if line.startswith(("observe", "reflect", "chat"))]
     assert [row[1:] for row in rows] == [figures] * 6
     assert [line for line in lines if line in models] == sorted(models)
+
+
+async def observe(url: str, *segments: Segment) -> None:
+    store = await open_store(url)
+    for segment in segments:
+        state = await store.state(ConversationRef("default", "trip"))
+        assert state is not None
+        await store.commit_observation(state, segment)
+    await store.close()
 
 
 async def record(url: str, calls: list[Usage]) -> None:

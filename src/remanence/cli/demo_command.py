@@ -133,7 +133,7 @@ def _print(demo: Demo) -> None:
         f"{demo.policy.tail_tokens:,} tokens."
     )
     output.heading("The tape")
-    print_tape(demo.state)
+    print_tape(demo.state, demo.segments)
     _print_tiers(demo.state, demo.segments)
     _print_notes(demo.segments)
     lost = [literal for segment in demo.segments for literal in segment.lost]

@@ -140,7 +140,7 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
             }
         )
         return
-    _print_state(snapshot.state, budgets)
+    _print_state(snapshot.state, snapshot.segments, budgets)
     output.list_segments(snapshot.segments)
     output.list_notes(snapshot.segments, older="--segment ID shows those of one, --json all")
     _print_log(log)
@@ -172,7 +172,9 @@ async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -
     )
 
 
-def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
+def _print_state(
+    state: MemoryState, segments: Sequence[Segment], budgets: Sequence[BudgetState]
+) -> None:
     user = f", user {state.user}" if state.user else ""
     output.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
     output.line(
@@ -180,7 +182,7 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
         f"{quantity(state.unobserved_tokens, 'token')} not yet observed"
     )
     output.line()
-    print_tape(state)
+    print_tape(state, segments)
     for budget in budgets:
         output.line(
             f"{budget.budget.scope} budget: {budget.spent_usd:.4f} USD, "
@@ -219,7 +221,10 @@ def _print_segment(segment: Segment) -> None:
         f"{segment.source_tokens:,} -> {segment.tokens:,} tokens, by {segment.made_by}",
         style="bold",
     )
-    output.line(segment.text or "(nothing was worth a note)")
+    for first, last, reason, message in segment.failed:
+        output.line(f"messages {first}..{last} are in no note: {reason}: {message}", style="yellow")
+    if segment.text or not segment.failed:
+        output.line(segment.text or "(nothing was worth a note)")
     output.heading(f"Lost literals ({len(segment.lost)})")
     output.line(", ".join(segment.lost) or "none")
     if segment.dropped:

@@ -107,7 +107,7 @@ def _print_summary(transcript: Transcript, replayed: ReplayResult, ratio: float 
         f"({stats.context_tokens / max(1, stats.history_tokens):.0%})"
     )
     output.line()
-    print_tape(replayed.state)
+    print_tape(replayed.state, replayed.segments)
     output.list_segments(replayed.segments)
     output.list_notes(replayed.segments, older="--json OUT writes all")
     if not replayed.segments and replayed.state.last_error is None and ratio is None:

@@ -1,48 +1,89 @@
 """The tape of a conversation with its three cursors, drawn with characters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Final, NamedTuple
 
 from remanence.cli import output
 from remanence.cli.output import quantity
-from remanence.types import MemoryState
+from remanence.types import MemoryState, Segment
 
-_ZONES = (
-    ("█", "#", "reflections in the prompt"),
-    ("▓", "=", "observations in the prompt"),
-    ("▒", "-", "observed, kept ready"),
-    ("░", ".", "not yet observed"),
+SHOWN_RANGES: Final = 5
+
+
+class _Zone(NamedTuple):
+    symbol: str
+    ascii_symbol: str
+    meaning: str
+
+
+_ZONES: Final = (
+    _Zone("█", "#", "reflections in the prompt"),
+    _Zone("▓", "=", "observations in the prompt"),
+    _Zone("▒", "-", "observed, kept ready"),
+    _Zone("░", ".", "not yet observed"),
 )
-"""Symbol, ASCII symbol and meaning of each range between two cursors."""
+"""The ranges between two cursors."""
+
+_GIVEN_UP: Final = _Zone("╳", "x", "given up, in no note")
 
 
-def print_tape(state: MemoryState) -> None:
+def print_tape(state: MemoryState, segments: Sequence[Segment]) -> None:
     """Print a drawing of a conversation's tape with its cursors."""
     terminal = output.console()
     plain = not terminal.encoding.lower().startswith("utf")
-    for text in draw_tape(state, width=terminal.width, plain=plain):
+    for text in draw_tape(state, segments, width=terminal.width, plain=plain):
         output.line(text)
 
 
-def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:
+def draw_tape(
+    state: MemoryState, segments: Sequence[Segment], *, width: int, plain: bool
+) -> tuple[str, ...]:
     """Draw a bar of at most *width* columns with a legend; with *plain*, in ASCII."""
     if not state.last_seq:
         return ("the tape is empty",)
     columns = max(10, width - 4)
-    bounds = (0, state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
-    bar, legend = "", []
-    for start, end, (symbol, ascii_symbol, meaning) in zip(
-        bounds, bounds[1:], _ZONES, strict=False
-    ):
-        fill = ascii_symbol if plain else symbol
-        bar += fill * (_column(state, end, columns) - _column(state, start, columns))
-        if end > start:
-            legend.append(f"{fill * 2} {meaning}: messages {start + 1}..{end}")
+    bar = ""
+    ranges: dict[_Zone, list[str]] = {zone: [] for zone in (*_ZONES, _GIVEN_UP)}
+    for first, last, zone in _runs(state, segments):
+        fill = zone.ascii_symbol if plain else zone.symbol
+        bar += fill * (_column(state, last, columns) - _column(state, first - 1, columns))
+        ranges[zone].append(f"{first}" if first == last else f"{first}..{last}")
+    legend = [
+        f"{(zone.ascii_symbol if plain else zone.symbol) * 2} {zone.meaning}: {_listing(found)}"
+        for zone, found in ranges.items()
+        if found
+    ]
     raw = state.last_seq - state.tail_seq + 1
     legend.append(
         f"raw tail: {quantity(raw, 'message')} from {state.tail_seq} on, "
         f"{quantity(state.tail_tokens, 'token')}"
     )
     return (f"[{bar}]", *_cursor_lines(state, columns, "^" if plain else "▲"), "", *legend)
+
+
+def _runs(state: MemoryState, segments: Sequence[Segment]) -> Iterator[tuple[int, int, _Zone]]:
+    """Yield the first and last message and the zone of each part of the tape, in order."""
+    ends = (0, state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
+    zones = [
+        zone
+        for zone, (start, end) in zip(_ZONES, pairwise(ends), strict=True)
+        for _ in range(start, end)
+    ]
+    for stretch in (stretch for segment in segments for stretch in segment.failed):
+        for seq in range(stretch.first_seq, min(stretch.last_seq, state.last_seq) + 1):
+            zones[seq - 1] = _GIVEN_UP
+    for zone, run in groupby(enumerate(zones, start=1), key=lambda each: each[1]):
+        seqs = [seq for seq, _ in run]
+        yield seqs[0], seqs[-1], zone
+
+
+def _listing(ranges: Sequence[str]) -> str:
+    """Return the messages of a zone, such as `messages 1..4, 9`, with the first ranges only."""
+    noun = "message" if len(ranges) == 1 and ranges[0].isdecimal() else "messages"
+    rest = len(ranges) - SHOWN_RANGES
+    more = f" and {quantity(rest, 'more range')}" if rest > 0 else ""
+    return f"{noun} {', '.join(ranges[:SHOWN_RANGES])}{more}"
 
 
 def _column(state: MemoryState, seq: int, columns: int) -> int:
