@@ -231,7 +231,7 @@ def looked_up(text: str) -> tuple[Message, ...]:
     return Message.assistant(tool_calls=[call]), Message.tool("c1", text)
 
 
-async def test_facts_in_a_context_are_newest_first_by_the_time_since_when_they_hold() -> None:
+async def test_facts_in_a_context_are_newest_last_by_the_time_since_when_they_hold() -> None:
     texts_of_years = {2026: "Ana keeps bees", 2024: "Ana rows on Sundays", 2025: "Ana sings"}
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         for year, text in texts_of_years.items():
@@ -240,7 +240,7 @@ async def test_facts_in_a_context_are_newest_first_by_the_time_since_when_they_h
         context = await memory.conversation("second", user="ana").context()
 
     (shown,) = texts(context, "facts")
-    assert re.findall(r"20\d\d", shown) == ["2026", "2025", "2024"]
+    assert re.findall(r"20\d\d", shown) == ["2024", "2025", "2026"]
 
 
 async def test_what_a_new_conversation_must_know_is_shown_before_decisions_and_small_talk() -> None:
@@ -267,14 +267,28 @@ async def test_an_allergy_of_last_month_is_shown_before_small_talk_of_today() ->
     assert "I'm allergic to penicillin." in shown
 
 
-async def test_facts_of_one_moment_are_shown_with_the_last_said_first() -> None:
-    said = ("My daughter has a wasp allergy.", "I have epilepsy.", "I keep bees in Graz.")
+@pytest.mark.parametrize(
+    "messages",
+    [
+        ("I keep bees in Graz.", "My daughter has a wasp allergy.", "I have epilepsy."),
+        ("I keep bees in Graz. My daughter has a wasp allergy. I have epilepsy.",),
+    ],
+)
+async def test_facts_of_one_moment_are_shown_in_the_order_in_which_they_were_said(
+    messages: Sequence[str],
+) -> None:
     async with Memory.open(IN_MEMORY, policy=FULL, clock=FixedClock(NOON)) as memory:
-        await tell(memory, "first", *said)
+        await tell(memory, "first", *messages)
         context = await memory.conversation("second", user="ana").context()
 
     (shown,) = texts(context, "facts")
-    assert shown.splitlines()[-3:] == [f"- {text}" for text in reversed(said)]
+    _, preamble, _, *lines = shown.splitlines()
+    assert "the newest last" in preamble
+    assert [line.removeprefix("- ") for line in lines] == [
+        "I keep bees in Graz.",
+        "My daughter has a wasp allergy.",
+        "I have epilepsy.",
+    ]
 
 
 async def test_a_wish_behind_other_sentences_is_shown_as_a_wish() -> None:
@@ -297,8 +311,8 @@ async def test_facts_of_one_day_share_a_line_with_the_day() -> None:
     (shown,) = texts(context, "facts")
     day, before = f"{NOON:%Y-%m-%d}", f"{NOON - timedelta(days=1):%Y-%m-%d}"
     assert shown.splitlines()[2:] == [
-        *(day, "- Ana sings", "- Ana keeps bees"),
         *(before, "- Ana rows"),
+        *(day, "- Ana keeps bees", "- Ana sings"),
     ]
 
 
