@@ -25,7 +25,7 @@ from tools.train_notes import Corpus, Flags, Floats, fold
 from tools.train_statements import continued, cutoff, is_statement, print_shares
 
 from remanence.observers.learned.features import QUESTION, Line
-from remanence.observers.learned.forgetting import FILE, FORGETS, with_negations
+from remanence.observers.learned.forgetting import FILE, FORGETS, with_negations, without_reply
 from remanence.observers.learned.score import Scorer
 from remanence.observers.learned.statements import alone
 from remanence.observers.learned.weights import Weights
@@ -194,7 +194,7 @@ def print_set_aside(weights: Weights, at: float) -> None:
         ("set aside", held),
         *((name, list(_read(table))) for name, table in UNSEEN.items()),
     ):
-        scored = [(scorer.score(alone(line))[FORGETS] >= at, asks) for line, asks in lines]
+        scored = [(scorer.score(without_reply(line))[FORGETS] >= at, asks) for line, asks in lines]
         found, others = (
             [is_found for is_found, asks in scored if asks is kind] for kind in (True, False)
         )

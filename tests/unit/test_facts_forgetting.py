@@ -64,6 +64,43 @@ async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
 
 
 @pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Yes, forget that I have asthma.", "I have asthma."),
+        ("Yes – forget that I have asthma.", "I have asthma."),
+        ("Gut, vergiss, dass mein Bruder Schulden hat.", "Mein Bruder hat Schulden."),
+        ("D'accord, oublie que j'ai de l'asthme.", "J'ai de l'asthme."),
+        ("Vale, olvida que tengo asma.", "Tengo asma."),
+        ("Tá bom, esquece que tenho asma.", "Tenho asma."),
+        ("Oké, vergeet dat ik astma heb.", "Ik heb astma."),
+        ("Dobra, zapomnij, że mam astmę.", "Mam astmę."),
+        ("Да, забудь, что у меня астма.", "У меня астма."),
+    ],
+)
+async def test_a_request_to_forget_may_begin_with_a_reply(text: str, fact: str) -> None:
+    assert await ended_by(text, fact) == [fact]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Okay, don't forget that I have asthma.",
+        "Ja, ich habe meinen Schirm im Zug vergessen.",
+        "Vale, no olvides que tengo asma.",
+        "Tak, zapomniałem parasola w pociągu.",
+    ],
+)
+async def test_what_follows_a_reply_is_no_request_by_that(text: str) -> None:
+    assert not any(draft.forgets for draft in await requested(text))
+
+
+async def test_a_request_behind_a_reply_is_no_new_value_of_the_fact_that_it_repeats() -> None:
+    messages = ("Ich habe Asthma.", "Okay, vergiss, dass ich Asthma habe.")
+    first, request = await requested(*messages)
+    assert (first.summary, first.forgets, request.forgets) == (messages[0], False, True)
+
+
+@pytest.mark.parametrize(
     ("text", "fact", "others"),
     [
         (

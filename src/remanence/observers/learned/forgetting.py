@@ -1,10 +1,11 @@
 """Score of a sentence as a request to the memory to forget something."""
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from remanence.observers.learned.features import Line, tag
-from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import (
     alone,
@@ -20,6 +21,10 @@ _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
+_REPLIES = frozenset({"yes", "okay", "neg", "um", "haha", "thanks", "sorry", "hello"})
+"""Classes of words that reply, before a pause that does not belong to what is asked."""
+_REPLY = re.compile(r"([^,;:،؛、，；：]{1,40}?)(?:[,،、，]\s*|\s[-–—]\s)(?=\S)")
+_REPLY_WORDS = 2
 
 
 def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
@@ -41,7 +46,22 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
 
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
-    return scorer(FILE, with_negations).above(alone(line))[FORGETS]
+    return scorer(FILE, with_negations).above(without_reply(line))[FORGETS]
+
+
+def without_reply(line: Line) -> Line:
+    """Return a line alone, without a word or two that reply before its first pause: "Okay, forget …"."""
+    return alone(line)._replace(text=_behind_reply(line.text))
+
+
+def _behind_reply(text: str) -> str:
+    head = _REPLY.match(text)
+    words = WORD.findall(head[1].lower()) if head else []
+    if head is None or not 0 < len(words) <= _REPLY_WORDS:
+        return text
+    language = language_of(text, [word.lower() for word in WORD.findall(text)])
+    *_, (_, classes) = language.tag(head[1].lower(), words)
+    return text if _REPLIES.isdisjoint(classes) else text[head.end() :]
 
 
 def may_request(line: Line) -> bool:
