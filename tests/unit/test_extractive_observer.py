@@ -152,6 +152,24 @@ def test_what_a_user_says_of_themself_or_lays_down_is_critical_and_whole(said: s
 
 
 @pytest.mark.parametrize(
+    ("stated", "request_"),
+    [
+        ("I'm allergic to wool.", "Please don't remember that I'm allergic to wool anymore."),
+        ("Ich bin Raucher.", "Merk dir bitte nicht, dass ich Raucher bin."),
+        ("Soy alérgica a la lana.", "Olvida que soy alérgica a la lana, por favor."),
+    ],
+)
+def test_a_request_to_forget_is_not_critical_but_noted_beside_what_it_names(
+    stated: str, request_: str
+) -> None:
+    notes = _notes(_request(Message.user(stated), Message.user(request_), ratio=4.0))
+    assert {note.text: note.priority for note in notes} == {
+        stated.rstrip("."): "CRITICAL",
+        request_.rstrip("."): "NOTE",
+    }
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "We still don't know who picks up the keys.",

@@ -26,6 +26,7 @@ from remanence.observers.extractive.sentence_scores import (
 )
 from remanence.observers.extractive.sentences import Span, clauses
 from remanence.observers.learned.features import Line
+from remanence.observers.learned.forgetting import score_of_request
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message, Note
 
@@ -128,6 +129,7 @@ def _passages_of_text(
             lays_down
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
             and not (is_dependent(scores) and answered is None)
+            and score_of_request(Line(source, "user")) < 0
         )
         is_behind = handover is not None and handover < number and (standing or quoted)
         framing = handover if is_behind else introduction if is_user and quoted else None
