@@ -211,6 +211,22 @@ async def test_a_correction_of_a_few_words_is_a_fact_with_the_statement_and_ends
     assert changes.replaced == {stated.id: corrected.id}
 
 
+@pytest.mark.parametrize(("hours", "is_revised"), [(1, True), (5, False)])
+async def test_words_revise_no_statement_of_hours_before(hours: int, is_revised: bool) -> None:
+    stated, reply, words = said("My yoga class starts at 18:15.", "> Enjoy it!", "sorry, 18:45")
+    later = words.replace(created_at=NOW + timedelta(hours=hours))
+    request = ExtractRequest(
+        conversation=CONVERSATION,
+        user="ana",
+        messages=(stated, reply, later),
+        notes=(),
+        known=(),
+        now=NOW + timedelta(days=1),
+    )
+    summaries = [fact.summary for fact in await ExtractiveFacts().extract(request)]
+    assert ("“My yoga class starts at 18:15.” – sorry, 18:45" in summaries) is is_revised
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

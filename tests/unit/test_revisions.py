@@ -56,6 +56,56 @@ def test_words_without_a_value_give_a_statement_no_other(said: str, reply: str, 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ("My son is allergic to walnuts, he is 7.", "The dentist moved us to 4 May"),
+        ("The budget is 9.500, my uncle pays the rest.", "The bus leaves at 16:40."),
+        ("I switched to 16 mg of the new pills.", "Swam 2 km yesterday evening, cold as ice"),
+        ("My rent runs until 30 June.", "The bakery pays 1450."),
+        ("The contract runs 18 months.", "lunch at 12:45"),
+        ("Der Kredit läuft über 12.000.", "Probe um 19:30"),
+        ("Die Küche kommt am 8. April.", "Der neue Ofen braucht 60 Zentimeter"),
+        ("El piso cuesta 900.", "Salimos a las 7:30"),
+        ("J'ai 3 semaines de congé.", "Le chat pèse déjà quatre kilos et demi"),
+        ("Syn ma 6 lat i uczulenie na mleko.", "Egzamin 21 czerwca"),
+        ("Wanna 160 się zmieści.", "powrót 9 maja"),
+        ("息子は7歳で、そばアレルギーです。", "健診は5月20日でした"),
+        ("我女儿6岁，对花生过敏。", "考试5月20日"),
+        ("Дочке 8 лет.", "собрание 19 мая"),
+        ("Mio figlio ha 4 anni.", "il saggio è il 23 maggio"),
+        ("Kızım 6 yaşında.", "Uçak 14:40'ta kalkıyor"),
+    ],
+)
+def test_a_value_of_another_thing_revises_no_statement(said: str, words: str) -> None:
+    assert score_of_revision(said, "OK.", words) == -inf
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("The recital is on the 9th.", "sorry, the 16th"),
+        ("My flight lands at 17:20.", "no, 18:05, they changed the gate and the carrier"),
+        ("The picnic is on Saturday.", "Sunday, as it will rain"),
+        ("Die Probe ist am 3. Juni.", "nein, am 10."),
+        ("Der Zug fährt um 9.", "doch erst 9:45, wegen der neuen Baustelle bei Celle"),
+        ("La cena es a las 21:00.", "mejor a las 21:30, que Luz sale tarde del trabajo"),
+        ("El curso dura 6 semanas.", "son 8 semanas"),
+        ("Le concert est le 12 mai.", "pardon, le 19"),
+        ("Je cours 5 km le matin.", "plutôt 7 maintenant"),
+        ("Wizyta jest 4 marca.", "jednak 11 marca"),
+        ("会议在9点。", "不是9点，是10点"),
+        ("発表は6月2日です。", "6月9日でした"),
+        ("Экзамен 5 июня.", "нет, 12 июня"),
+        ("Affitto a 700 euro.", "ora 750"),
+        ("Toplantı 14:00'te.", "yok, 15:00"),
+        ("De les begint om 10.", "toch 10:30"),
+    ],
+)
+def test_a_value_of_the_same_kind_may_revise_a_statement(said: str, words: str) -> None:
+    assert score_of_revision(said, "OK.", words) > -inf
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
         ("Meeting at 5: room Alpha.", "Meeting at 6: room Alpha."),
         ("Appointment 10 June: dentist.", "Appointment 12 June: dentist."),
         ("Zahnarzt am 10. Juni: 9 Uhr.", "Zahnarzt am 12. Juni: 9 Uhr."),

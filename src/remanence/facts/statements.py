@@ -35,7 +35,7 @@ from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import may_request, score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
-from remanence.observers.learned.revisions import MAX_BACK, score_of_revision
+from remanence.observers.learned.revisions import MAX_BACK, MAX_SECONDS, score_of_revision
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, alone, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
@@ -212,11 +212,18 @@ def _find_revised(
         if one.source.speaker == source.speaker != reply.message.speaker
         and not have_other_owners(meaning_of(one.text), meaning_of(words))
         and source.seq - MAX_BACK <= one.source.seq < reply.message.seq
+        and _seconds_between(one.source, source) <= MAX_SECONDS
     ]
     score, best = max(scored, key=itemgetter(0), default=(-inf, None))
     if best is None or score < 0 or len(best.summary) > _MAX_CHARACTERS:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
+
+
+def _seconds_between(earlier: Message, later: Message) -> float:
+    if earlier.created_at is None or later.created_at is None:
+        return 0.0
+    return (later.created_at - earlier.created_at).total_seconds()
 
 
 def _passages(said: SpokenText) -> Iterator[_Passage]:

@@ -7,7 +7,7 @@ what they share, and by the classes of their function words. No word of content 
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import inf
 from typing import NamedTuple
 
@@ -29,10 +29,20 @@ REVISES = "revises"
 MAX_BACK = 8
 """Messages back to the first whose statement the words may revise."""
 
-_KINDS = ("number", "weekday", "month")
+MAX_SECONDS = 2 * 3600
+"""Age of such a statement when the words are said, if both have a time."""
+
+_DATES = ("weekday", "month")
+_KINDS = ("number", *_DATES)
 _STEM = 4
 """Letters of a weekday or a month that are the same with any ending: "Freitag", "freitags"; also
 those of a word that both texts have, so that it is more than an article."""
+_MAX_NEW = 2
+"""Words of content beside another value where the words share none with the statement."""
+_DAY, _MAX_DAY = "month", 31
+_UNITS = frozenset({"unit", _DAY})
+"""Classes of what a number counts: "3 hours", "3 May"."""
+_PAUSE = re.compile(r"[,;،؛](?=\s)|[，、；]|\s[-–—]\s|[.!]\s")
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
 
@@ -43,9 +53,10 @@ _ORDINAL = re.compile(r"\d+|\b\w\b")
 
 
 class _Text(NamedTuple):
-    """A text: its values by kind, the words of content with their parts, and features of its own."""
+    """A text: its values by kind, units of numbers, words of content with their parts, and features."""
 
     values: Mapping[str, frozenset[str]]
+    units: Mapping[str, str]
     content: frozenset[str]
     grams: frozenset[str]
     traits: tuple[str, ...]
@@ -56,18 +67,53 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     """Return how far the score is above its cutoff; *reply* is the end of the message between.
 
     Words give a statement another value only if they have another number, weekday or month where it
-    has one, or another word beside one of its own. The next item of a list revises none before it.
+    has one, and say little else, or another word beside one of its own. A number of another unit is
+    none. The next item of a list revises none before it.
     """
     said, own = _read(earlier), _read(words)
-    if not _has_other_value(said, own) or _is_parallel(said, own) or _are_items(earlier, words):
+    if not _has_other_value(said, words) or _is_parallel(said, own) or _are_items(earlier, words):
         return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE)
 
 
-def _has_other_value(said: _Text, own: _Text) -> bool:
-    if any(said.values[kind] and own.values[kind] - said.values[kind] for kind in _KINDS):
+def _has_other_value(said: _Text, words: str) -> bool:
+    own = _read(words)
+    if _named_again(said, own):
+        return bool(own.content - said.content) or _has_other_date_or_number(said, own)
+    for end in (*(pause.start() for pause in _PAUSE.finditer(words)), len(words)):
+        if _has_other_date_or_number(said, until := _read(words[:end])):
+            return len(until.content - said.content) <= _MAX_NEW
+    return False
+
+
+def _has_other_date_or_number(said: _Text, own: _Text) -> bool:
+    if any(said.values[kind] and own.values[kind] - said.values[kind] for kind in _DATES):
         return True
-    return bool(_named_again(said, own)) and bool(own.content - said.content)
+    pairs = product(said.values["number"], own.values["number"] - said.values["number"])
+    return any(
+        _may_replace((number, said.units.get(number)), (other, own.units.get(other)))
+        for number, other in pairs
+    )
+
+
+def _may_replace(*numbers: tuple[str, str | None]) -> bool:
+    """Return whether numbers with their units may be values of one thing.
+
+    A number of another unit, or above 31, is no time of day and no day of a month.
+    """
+    if any(_is_time(*one) for one in numbers):
+        return all(_is_time(*one) or _may_be_time(*one) for one in numbers)
+    units = {unit for _, unit in numbers}
+    return None in units or len(units) == 1
+
+
+def _is_time(number: str, unit: str | None) -> bool:
+    return ":" in number or unit == _DAY
+
+
+def _may_be_time(number: str, unit: str | None) -> bool:
+    is_small = not number[0].isdigit() or (number.isdigit() and int(number) <= _MAX_DAY)
+    return unit is None and is_small
 
 
 def _named_again(said: _Text, own: _Text) -> list[str]:
@@ -117,6 +163,11 @@ def _read(text: str) -> _Text:
                 if kind in (*classes, symbol)
             )
             for kind in _KINDS
+        },
+        units={
+            token: _DAY if _DAY in classes else unit[:_STEM]
+            for (token, _), (unit, classes) in pairwise(tagged)
+            if not _UNITS.isdisjoint(classes)
         },
         content=content,
         grams=frozenset(gram for word in content for gram in word_grams(word)),
