@@ -76,6 +76,11 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
             [],
         ),
         ('The 5" pipe is here. I live in Lisbon and work as a nurse. The 6" pipe is not.', []),
+        ("Er rief „Halt! Stopp!“ und lief weg.", ["Halt! Stopp!"]),
+        ("My uncle texted 'I'm fine. I'm in Oslo.'", ["I'm fine. I'm in Oslo."]),
+        ("She wrote: “All fine.\nI live in Turin now.”", ["All fine.\nI live in Turin now."]),
+        ("The '90s were loud. My friends' house was not. My 'office' is a desk.", []),
+        ("I read “Dr. Faustus” and 'The Trial'. I liked ‘Dune’.", []),
         ("Buy these:\nEggs,\nMilk,\nBread", []),
         ("This is my plan.\n\nfirst the eggs,\nthen the bread", []),
     ],
@@ -98,6 +103,54 @@ async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> 
         await noted(memory, text)
 
         assert await memory.facts.list(user="vera") == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "quoted"),
+    [
+        ("Je vis à Metz.", "Ma tante a écrit « Je suis guérie. Je vis à Gand. »"),
+        ("Ich wohne in Kiel.", "Mein Onkel schrieb: „Mir geht's gut. Ich wohne in Graz.“"),
+        ("I live in Leeds.", "My aunt texted 'I'm fine. I live in Cork.'"),
+        (
+            "I live in Leeds.",
+            "Aunt Rosa, who runs a shop, wrote “I'm back. I live in Cork with two dogs.”",
+        ),
+        ("私は京都に住んでいます。", "姉は「結婚したよ。私は神戸に住んでいます。」と言った。"),
+    ],
+)
+async def test_a_quotation_of_two_sentences_is_no_fact_and_ends_none(own: str, quoted: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await noted(memory, own)
+        await noted(memory, quoted)
+
+        (fact,) = await memory.facts.list(user="vera", history=True)
+
+    assert fact.summary == own
+    assert fact.valid_to is None
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "Ma tante a écrit « Je suis guérie. Je vis à Gand. »",
+        "My aunt wrote “I'm fine. I live in Cork”",
+        "姉は「結婚したよ。私は神戸に住んでいます」と言った",
+    ],
+)
+async def test_a_note_keeps_a_short_quotation_together_with_its_marks(quoted: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        (note,) = await noted(memory, quoted)
+
+    assert note.text == quoted
+
+
+async def test_the_users_own_words_behind_a_short_quotation_stay_a_fact() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await noted(memory, "Mon père dit « Ça va. Je lis. » J'habite à Metz.")
+
+        (fact,) = await memory.facts.list(user="vera")
+
+    assert fact.summary == "J'habite à Metz."
 
 
 @pytest.mark.parametrize(

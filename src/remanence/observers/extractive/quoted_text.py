@@ -4,21 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from remanence.observers.extractive.quotations import MIN_QUOTATION, QUOTATION
 from remanence.observers.extractive.sentence_scores import is_filler
-from remanence.observers.extractive.sentences import Span
+from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.score import Scores
 
-_MIN_QUOTATION = 40
-"""Characters of a quotation that may have a sentence; a shorter one is a name or a word."""
-_MAX_QUOTATION = 20_000
-_PAIRS = ("“”", "„“", "„”", "«»", "»«", "「」", "『』", '""')
-_QUOTATION = re.compile(
-    "|".join(
-        f"{pair[0]}(?<![0-9A-Za-z].)[^{pair}]{{0,{_MAX_QUOTATION}}}{pair[1]}" for pair in _PAIRS
-    )
-)
-"""A quotation, found from the left, so that none begins where another ends or behind a number."""
 _SALUTATION = re.compile(
     r"(?<![,，]\n)^([^\W\d_])[^\n.!?;:,，]{1,40}[,，]\n+(?![^\n]*[,，]$)", re.MULTILINE
 )
@@ -51,9 +42,16 @@ def is_inside(span: Span, quoted: Iterable[Span]) -> bool:
 
 
 def is_mostly_inside(span: Span, quoted: Iterable[Span]) -> bool:
-    """Return whether more than half of a sentence is in one of the stretches: "My boss said “…”."."""
+    """Return whether more than half of a sentence is in one of the stretches: "My boss said “…”.".
+
+    So is one that ends before the stretch does: "My boss said “Hello.".
+    """
     half = (span.end - span.start) / 2
-    return any(min(span.end, end) - max(span.start, start) > half for start, end in quoted)
+    return any(
+        min(span.end, end) - max(span.start, start) > half
+        or span.start < start < span.end < end - _MARKS_BEHIND
+        for start, end in quoted
+    )
 
 
 def quoted_spans(text: str) -> Iterator[Span]:
@@ -63,10 +61,9 @@ def quoted_spans(text: str) -> Iterator[Span]:
     """
     for lines in _QUOTED_LINES.finditer(text):
         yield Span(*lines.span())
-    for match in _QUOTATION.finditer(text):
-        start, end = match.start() + 1, match.end() - 1
-        if end - start >= _MIN_QUOTATION:
-            yield Span(start, end)
+    for match in QUOTATION.finditer(text):
+        if len(match[0]) - 2 >= MIN_QUOTATION or _has_sentences(match[0][1:-1]):
+            yield Span(match.start() + 1, match.end() - 1)
     is_signed = _is_signed(text)
     for mail in _MAIL.finditer(text):
         if is_signed or _heads_a_mail(mail):
@@ -77,6 +74,11 @@ def quoted_spans(text: str) -> Iterator[Span]:
         if is_salutation and text[: match.start()].strip():
             yield Span(match.end(), len(text))
             return
+
+
+def _has_sentences(quotation: str) -> bool:
+    """Return whether a short quotation has more than one sentence, unlike a name or a word."""
+    return "\n\n" not in quotation and len(tuple(sentences(quotation))) > 1
 
 
 def _heads_a_mail(fields: re.Match[str]) -> bool:

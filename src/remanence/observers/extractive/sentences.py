@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remanence.languages.vocabulary import cue_phrases, vocabulary
 from remanence.notes.excerpts import whole
 from remanence.notes.redact import MARK
+from remanence.observers.extractive.quotations import MIN_QUOTATION, QUOTATION
 
 
 class Span(NamedTuple):
@@ -28,7 +29,7 @@ _RUN = r"(?<=\s)(?<![=<>]\s)(?:(?<!\s\s)|(?<=[=<>]\s\s))"
 _STOPS = "।॥۔։።፧፨།༎။។៕"
 """Danda, and the marks that end sentences in Urdu, Armenian, Amharic, Tibetan, Burmese and Khmer."""
 _ENDS = (
-    rf"(?<=[.!?…؟{_STOPS}])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
+    rf"(?<=[.!?…؟{_STOPS}])(?:[\"'”“’»«)\]]|\s»){{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
     rf"(?<=[!?؟])[!?؟]{{0,20}}{_SPACE}",
     rf"(?<=[。！？；…])[。！？…]{{0,20}}[」』”’）]{{0,20}}(?:{_SPACE})?",
     rf"(?<=[α-ωά-ώ][;\u037e]){_SPACE}(?=[Α-ΩΆ-Ώ])",  # the Greek question mark
@@ -94,7 +95,10 @@ def both_ends_of(spans: Sequence[Span], half: int) -> tuple[Span, ...]:
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """Yield the sentences of a readable text without list marks; long ones are cut."""
+    """Yield the sentences of a readable text without list marks; long ones are cut.
+
+    None ends in code, or in a short quotation that its line closes.
+    """
     start = 0
     while text.startswith(ITEM, start):
         start += len(ITEM)
@@ -102,20 +106,26 @@ def sentences(text: str) -> Iterator[Span]:
     if _is_small(text):
         ends = small_ends
     code = [Span(*span.span()) for span in _CODE_SPAN.finditer(text)]
+    quoted = [Span(*found.span()) for found in QUOTATION.finditer(text)]
+    quoted = [span for span in quoted if span.end - span.start - 2 < MIN_QUOTATION]
     for match in ends.finditer(text):
-        if match.end() == start or ("\n" not in match[0] and _goes_on(text, start, match, code)):
+        is_inside = _is_inside(match.end(), code) or _is_inside(match.end(), quoted)
+        goes_on = "\n" not in match[0] and (is_inside or _goes_on(text, start, match))
+        if match.end() == start or goes_on:
             continue
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, len(text))
 
 
-def _goes_on(text: str, start: int, end: re.Match[str], code: Sequence[Span]) -> bool:
-    """Return whether a sentence goes on: in code, or behind an abbreviation, an ordinal or "no."."""
+def _is_inside(place: int, spans: Sequence[Span]) -> bool:
+    before = bisect_left(spans, (place,))
+    return before > 0 and spans[before - 1].end > place
+
+
+def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
+    """Return whether a sentence goes on: behind an abbreviation, an ordinal or "no."."""
     stop, after = end.start() + 1, end.end()
-    before_stop = bisect_left(code, (stop,))
-    if before_stop and code[before_stop - 1].end > stop:
-        return True
     before = _WORD_BEFORE.search(text, max(start, stop - _MAX_ABBREVIATION), stop)
     if before is None:
         return False
