@@ -464,7 +464,7 @@ def quote(text: str, *, seq: int = 1) -> Quote:
         source_id="m",
         speaker="Ana",
     )
-    return Quote(hit=hit, score=1.0, cut=lambda: (text, text))
+    return Quote(hit=hit, score=1.0, cut=lambda: (text, text), frame=lambda: (text, text))
 
 
 @pytest.mark.parametrize(

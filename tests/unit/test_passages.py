@@ -87,6 +87,52 @@ def test_a_passage_has_its_speaker_and_day() -> None:
     assert shown == ("I arrive tomorrow. (message 1, Ana, 2026-03-02)",)
 
 
+@pytest.mark.parametrize(
+    ("said", "query", "shown"),
+    [
+        (
+            "My aunt Rosa wrote:\n„Hello there. My boat is fine again. I come on Friday. Rosa“",
+            "boat",
+            "My aunt Rosa wrote: „My boat is fine again. I come on Friday. Rosa“",
+        ),
+        (
+            "My aunt said “I sail every day now. I bought a boat in Turin last week.” Nice, isn't it?",
+            "bought boat",
+            "My aunt said “I bought a boat in Turin last week.” Nice, isn't it?",
+        ),
+        (
+            "Can you shorten her letter?\n\nDear Vera,\nI bought a boat. I sail every day.\nUlla",
+            "boat",
+            "Can you shorten her letter? “I bought a boat. I sail every day. Ulla”",
+        ),
+        (
+            "Look at this:\n> I bought a boat last week.\nShould I congratulate her?",
+            "boat",
+            "Look at this: “> I bought a boat last week.” Should I congratulate her?",
+        ),
+        (
+            "I bought a boat called “Dune”. It's red.",
+            "boat",
+            "I bought a boat called “Dune”. It's red.",
+        ),
+    ],
+)
+def test_a_passage_says_whose_words_it_has(said: str, query: str, shown: str) -> None:
+    (line,) = render_quotes(
+        quotes([replace(hit(said), role="user")], query), max_tokens=999, count_text=len
+    )
+
+    assert line == f"{shown} (message 1)"
+
+
+def test_the_words_before_a_quotation_are_few() -> None:
+    said = f"My aunt, {'who lives by the harbour, ' * 9}wrote: “I am fine now. I have a boat and two dogs.”"
+
+    (quote,) = quotes([replace(hit(said), role="user")], "boat")
+
+    assert len(quote.frame()[0]) < len("“I have a boat and two dogs.”") + 90
+
+
 def test_a_fact_is_quoted_whole_as_its_sentences_say_little_alone() -> None:
     text = (
         "The sawmill is on Calle Mayor. Its phone rings until noon, they said. Call them on Friday."

@@ -22,6 +22,7 @@ from remanence.notes.excerpts import whole
 from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
+from remanence.recall.attribution import attribute
 from remanence.recall.fusion import WORD, by_reciprocal_rank, fold, snippet
 from remanence.types import Hit
 
@@ -73,11 +74,15 @@ _MAX_TERM: Final = 64
 
 @dataclass(frozen=True)
 class Quote:
-    """A passage of a hit, which is *cut* when it is first read: few of those that are ranked are shown."""
+    """A passage of a hit, which is *cut* when it is first read: few of those that are ranked are shown.
+
+    A prompt has it as *frame* returns it.
+    """
 
     hit: Hit
     score: float
     cut: Callable[[], tuple[str, str]]
+    frame: Callable[[], tuple[str, str]]
 
     @property
     def text(self) -> str:
@@ -150,7 +155,8 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     for hit, text, starts in zip(hits, texts, places, strict=True):
         score, first, last = _densest(starts, weights)
         if starts and score >= enough:
-            quote = Quote(hit, score, partial(_passage, hit, first, last))
+            at = (hit, first, last)
+            quote = Quote(hit, score, partial(_passage, *at), partial(_framed_passage, *at))
             matching.append(quote)
             stretches[id(quote)] = one_line(text[first:last])
     best = sorted(matching, key=lambda quote: -quote.score)
@@ -183,7 +189,8 @@ def outstanding(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
     """Return hits as quotes, in the same order, whatever their words."""
-    return tuple(Quote(hit, hit.score, partial(_near_passage, hit, query)) for hit in hits)
+    cuts = ((hit, partial(_near_passage, hit, query)) for hit in hits)
+    return tuple(Quote(hit, hit.score, cut, cut) for hit, cut in cuts)
 
 
 def _near_passage(hit: Hit, query: str) -> tuple[str, str]:
@@ -212,9 +219,12 @@ def render_quotes(
     """
     kept: list[tuple[int, str]] = []
     for quote in found:
-        hit = quote.hit
-        for text in (quote.core,) if kept else (quote.text, quote.core):
-            line = f"{text} ({_origin(hit)})"
+        hit, origin = quote.hit, _origin(quote.hit)
+        if count_text(f"- {quote.core} ({origin})\n") > max_tokens:  # cheaper than its frame
+            continue
+        passage, core = quote.frame()
+        for text in (core,) if kept else (passage, core):
+            line = f"{text} ({origin})"
             tokens = count_text(f"- {line}\n")
             if tokens <= max_tokens:
                 kept.append((hit.first_seq, line))
@@ -285,10 +295,23 @@ def _weights(
 
 
 def _passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
+    """Return the passage around a stretch of a text, and its core."""
+    passage, core = _spans(hit, first, last)
+    return one_line(hit.text[slice(*passage)]), one_line(hit.text[slice(*core)])
+
+
+def _framed_passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
+    """Return a passage and its core with the words of somebody else in a user's message marked."""
+    if hit.role != "user":
+        return _passage(hit, first, last)
+    passage, core = _spans(hit, first, last)
+    return one_line(attribute(hit.text, passage)), one_line(attribute(hit.text, core))
+
+
+def _spans(hit: Hit, first: int, last: int) -> tuple[Span, Span]:
     """Return the passage around a stretch of a text, and its core; a fact is one, unless it is long."""
     if hit.kind == "fact" and len(hit.text) <= WHOLE_FACT:
-        whole = one_line(hit.text)
-        return whole, whole
+        return Span(0, len(hit.text)), Span(0, len(hit.text))
     starts, ends = _boundaries(
         hit.text,
         first - CONTEXT_CHARACTERS,
@@ -302,7 +325,7 @@ def _passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
     )
     # Add the following sentences that still fit.
     further = max((at for at in ends if end <= at <= start + PASSAGE_CHARACTERS), default=end)
-    return one_line(hit.text[start:further]), one_line(hit.text[start:end])
+    return Span(start, further), Span(start, end)
 
 
 def _densest(
