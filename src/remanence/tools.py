@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, RemanenceError, WrongUser
+from remanence.recall.fusion import redact_snippet
 from remanence.types import ErrorText, Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
@@ -216,8 +217,9 @@ class _Calls:
         return "\n".join(lines) or "Nothing says that."
 
     async def recall(self, given: Mapping[str, Any]) -> str:  # as above
+        query = _string(given, "query")
         hits = await self._conversation.recall(
-            _string(given, "query"),
+            query,
             limit=_number(given, "limit"),
             max_tokens=RECALL_TOKENS,
             since=_moment(given, "since"),
@@ -226,7 +228,7 @@ class _Calls:
             role=_chosen(given, "role", Role),
             unseen=True,
         )
-        return "\n".join(_hit_line(hit) for hit in hits) or _NOT_FOUND
+        return "\n".join(_hit_line(hit, query) for hit in hits) or _NOT_FOUND
 
     async def _owner(self) -> tuple[str, str]:
         owner = await self._conversation.owner()
@@ -343,11 +345,12 @@ def _lists_any(listing: str, ids: Collection[str]) -> bool:
     return any(f"id: {each}{end}" in listing for each in ids for end in (")", ", conversation: "))
 
 
-def _hit_line(hit: Hit) -> str:
+def _hit_line(hit: Hit, query: str) -> str:
+    text = redact_snippet(hit.snippet, hit.text, query)
     day = f"{hit.at:%Y-%m-%d} " if hit.at else ""
     if hit.kind == "fact":
-        return f"- {day}fact (id: {hit.source_id}): {hit.snippet}"
+        return f"- {day}fact (id: {hit.source_id}): {text}"
     last = f"-{hit.last_seq}" if hit.last_seq != hit.first_seq else ""
     kind = f"{hit.role} message" if hit.role else "note of message"
     speaker = f" by {hit.speaker}" if hit.speaker not in (None, hit.role) else ""
-    return f"- {day}{kind} {hit.first_seq}{last}{speaker}: {hit.snippet}"
+    return f"- {day}{kind} {hit.first_seq}{last}{speaker}: {text}"

@@ -90,6 +90,19 @@ async def test_a_model_recalls_what_was_said_with_its_place() -> None:
     assert nothing == "Nothing was found beyond the messages that you see already."
 
 
+@pytest.mark.parametrize("before", ["", f"{'The harbour is cold and grey. ' * 99}\n"])
+async def test_a_model_recalls_no_secret_and_the_program_does(before: str) -> None:
+    said = f"{before}The password of the boat's wifi: sail-4417-boat"
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user(said), Message.assistant("Noted."))
+        found = await caller(chat)("recall", query="wifi password")
+        (hit,) = await chat.recall("wifi password", limit=1)
+
+    assert found.endswith("The password of the boat's wifi: [secret]")
+    assert "sail-4417-boat" in hit.snippet
+
+
 async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> None:
     policy = Policy.default(observe_tokens=200, tail_tokens=300, tail_keep_tokens=60)
     question = "Which gate does my flight leave from?"

@@ -15,6 +15,7 @@ from remanence.recall.passages import (
     PASSAGE_CHARACTERS,
     Quote,
     distinctive_words,
+    near_quotes,
     outstanding,
     question_of,
     quotes,
@@ -123,6 +124,27 @@ def test_a_passage_says_whose_words_it_has(said: str, query: str, shown: str) ->
     )
 
     assert line == f"{shown} (message 1)"
+
+
+@pytest.mark.parametrize("query", ["wifi", "harbour wifi"])
+def test_a_passage_in_a_prompt_has_no_secret(query: str) -> None:
+    harbour = "The harbour is cold, and the boats stay out. " * 20
+    said = f"{harbour}The password of the wifi is sail-4417-boat. {harbour}"
+    found = quotes([hit(said)], query)
+
+    for quote in (*found, *near_quotes([hit(said)], query)):
+        assert "The password of the wifi is sail-4417-boat" in quote.text
+        assert "The password of the wifi is [secret]." in quote.frame()[0]
+
+
+def test_a_passage_that_begins_with_a_secret_does_not_show_it() -> None:
+    key = " ".join(["bEcYwZ7Q4m2kLs9XtR0vHd5nJ8gF3uPa1oKi6yCeTbVq"] * 30)
+    said = f"-----BEGIN PRIVATE KEY----- {key} -----END PRIVATE KEY----- is for the boat."
+
+    (quote,) = quotes([hit(said)], "boat")
+
+    assert "bEcY" in quote.text
+    assert "bEcY" not in quote.frame()[0]
 
 
 def test_the_words_before_a_quotation_are_few() -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from remanence.notes import one_line
 from remanence.notes.excerpts import ending
+from remanence.notes.redact import redact
 from remanence.observers.extractive.quotations import QUOTATION
 from remanence.observers.extractive.quoted_text import quoted_spans
 from remanence.observers.extractive.sentences import Span, sentences
@@ -42,9 +43,9 @@ def attribute(text: str, passage: Span) -> str:
 
 
 def _opening(text: str, end: int) -> str:
-    """Return the sentence before a quotation or letter, without the letter's salutation."""
+    """Return the sentence before a quotation or letter, without a letter's salutation, and redacted."""
     before = text[max(0, end - 3 * MAX_OPENING) : end].rstrip()
     if before.endswith((",", "，")) and text.startswith("\n", end - 1) and text[end] != ">":
         before = before.rpartition("\n")[0].rstrip()
     *_, last = (Span(0, 0), *sentences(before))
-    return ending(one_line(before[last.start : last.end]), MAX_OPENING)
+    return redact(ending(one_line(before[last.start : last.end]), MAX_OPENING))

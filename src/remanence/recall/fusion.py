@@ -11,6 +11,7 @@ from remanence.facts.tags import speaker_of
 from remanence.languages.letters import LETTER_OR_DIGIT
 from remanence.notes.excerpts import whole
 from remanence.notes.plain_text import plain_text
+from remanence.notes.redact import redact
 from remanence.protocols import CountTokens
 from remanence.types import Fact, Hit
 
@@ -20,6 +21,8 @@ RANK_CONSTANT = 60
 """The constant k of reciprocal rank fusion (Cormack et al., 2009): higher values flatten ranks."""
 
 SNIPPET_CHARACTERS = 400
+SECRET_REACH = 2_000
+"""Characters before and after a passage in which secrets are looked for, and their names."""
 _MIN_SNIPPET = 24
 WORD = re.compile(rf"{LETTER_OR_DIGIT}+")
 """A word with its combining marks, which `\\w` excludes, and zero-width joiners."""
@@ -110,6 +113,20 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
     if tail and " " in cut[-40:]:
         cut = cut[: cut.rindex(" ")]
     return f"{'… ' if head else ''}{cut}{' …' if tail else ''}"
+
+
+def redact_snippet(short: str, text: str, query: str) -> str:
+    """Return the snippet *short* of a text, or if secrets are near it one of the redacted text.
+
+    It may begin with a secret whose name it leaves out.
+    """
+    flat = " ".join(text.split())
+    at = max(0, flat.find(short.strip(" …")))
+    near = flat[max(0, at - SECRET_REACH) : at + len(short) + SECRET_REACH]
+    clean = redact(near)
+    if clean == near:
+        return short
+    return snippet(clean, query, characters=len(short) + max(0, len(clean) - len(near)))
 
 
 def within(

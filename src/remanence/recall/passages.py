@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from statistics import median
@@ -19,11 +19,19 @@ from typing import Final, NamedTuple
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
 from remanence.notes.excerpts import whole
+from remanence.notes.redact import redact
 from remanence.observers.extractive.sentences import Span, sentences
 from remanence.observers.learned.function_words import language_of
 from remanence.protocols import CountTokens
 from remanence.recall.attribution import attribute
-from remanence.recall.fusion import WORD, by_reciprocal_rank, fold, snippet
+from remanence.recall.fusion import (
+    SECRET_REACH,
+    WORD,
+    by_reciprocal_rank,
+    fold,
+    redact_snippet,
+    snippet,
+)
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
@@ -155,8 +163,8 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     for hit, text, starts in zip(hits, texts, places, strict=True):
         score, first, last = _densest(starts, weights)
         if starts and score >= enough:
-            at = (hit, first, last)
-            quote = Quote(hit, score, partial(_passage, *at), partial(_framed_passage, *at))
+            cut = partial(_passage, hit, first, last)
+            quote = Quote(hit, score, cut, partial(_framed_passage, hit, first, last, weights))
             matching.append(quote)
             stretches[id(quote)] = one_line(text[first:last])
     best = sorted(matching, key=lambda quote: -quote.score)
@@ -189,12 +197,19 @@ def outstanding(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
     """Return hits as quotes, in the same order, whatever their words."""
-    cuts = ((hit, partial(_near_passage, hit, query)) for hit in hits)
-    return tuple(Quote(hit, hit.score, cut, cut) for hit, cut in cuts)
+    cut, frame = _near_passage, _redacted_near_passage
+    return tuple(
+        Quote(hit, hit.score, partial(cut, hit, query), partial(frame, hit, query)) for hit in hits
+    )
 
 
 def _near_passage(hit: Hit, query: str) -> tuple[str, str]:
     text = snippet(hit.text, query, characters=PASSAGE_CHARACTERS)
+    return text, text
+
+
+def _redacted_near_passage(hit: Hit, query: str) -> tuple[str, str]:
+    text = redact_snippet(_near_passage(hit, query)[0], hit.text, query)
     return text, text
 
 
@@ -300,8 +315,15 @@ def _passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
     return one_line(hit.text[slice(*passage)]), one_line(hit.text[slice(*core)])
 
 
-def _framed_passage(hit: Hit, first: int, last: int) -> tuple[str, str]:
-    """Return a passage and its core with the words of somebody else in a user's message marked."""
+def _framed_passage(
+    hit: Hit, first: int, last: int, weights: Mapping[str, float]
+) -> tuple[str, str]:
+    """Return a passage and its core without secrets, and with somebody else's words marked."""
+    near = hit.text[max(0, first - SECRET_REACH) : last + SECRET_REACH]
+    clean = redact(near)
+    if clean != near:
+        hit = replace(hit, text=clean)
+        _, first, last = _densest(_places(fold(clean), weights), weights)
     if hit.role != "user":
         return _passage(hit, first, last)
     passage, core = _spans(hit, first, last)
