@@ -64,7 +64,7 @@ async def test_the_key_stays_in_its_tab_and_out_of_addresses(client: Client) -> 
 
     assert 'sessionStorage.setItem("key", key)' in page
     assert not re.search(r"localStorage|cookie|indexedDB", page)
-    assert 'const FILTERS = ["tenant", "user", "id"];' in page
+    assert 'const FILTERS = ["tenant", "user", "id"],' in page
 
 
 async def test_a_tenant_without_conversations_gets_words_that_name_it(client: Client) -> None:
