@@ -39,7 +39,7 @@ _NAMED = re.compile(
           (?:(?<![0-9a-zß-ӿ])|(?-i:(?<=[a-z])(?=[A-Z]))|(?=pass\w|kennwort|wachtwoord))(?:
             (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key
               |api[ -]?schlüssel|clé\ api|clave\ (?:de\ )?api|chave\ (?:de\ )?api|chiave\ api)
-            |(?:pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|contraseña|clave|mot\ de\ passe|senha
+            |(?:pass(?:word|wd|phrase|code)|pwd?|mdp|passwort|kennwort|contraseña|clave|mot\ de\ passe|senha
               |wachtwoord|parola(?:\ d'ordine)?|şifre(?:si|m)?|mật\ khẩu(?:\ (?:của\ )?\w{1,20})?)
             (?:\s(?:for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van)
               (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
@@ -58,7 +58,18 @@ _NAMED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _NAMING = (
-    *("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de"),
+    *(
+        "pass",
+        "pw",
+        "mdp",
+        "secret",
+        "token",
+        "credential",
+        "key",
+        "kennwort",
+        "contrase",
+        "mot de",
+    ),
     *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu", "clave", "chave", "chiave"),
     *("parola", "schlüssel", "clé api", "كلمة", "पासवर्ड"),
 )

@@ -32,7 +32,8 @@ _CODE_NAME = (
 )
 _CODE = re.compile(
     rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b"
-    r"(?:\ (?:for|of|to|für|de|para|pour)\ [^\d\n.!?,;:]{1,30}?)?"
+    r"(?:\ (?:for|of|to|fürs?|zu[mr]?|vo[mn]|de[l]?|d[aou]|di|para|pour|per|voor|van|dla|od|для|от)"
+    r"\ [^\d\n.!?,;:]{1,30}?)?"
     r"(?:\*\*)?\s{0,2}(?:[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
     r"(\d{3}[ -]\d{3}|\d{4,8})(?![\w%]|\.\w)",
     re.IGNORECASE,
