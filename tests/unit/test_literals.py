@@ -27,6 +27,10 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
         ("出发 5月3日 早上", "5月3日", "date"),
         ("회의는 5월 3일", "5월 3일", "date"),
         ("meet at 10:30 am", "10:30 am", "date"),
+        ("it opens at 5:30pm.", "5:30pm", "date"),
+        ("it opens at 5:30 p.m. sharp", "5:30 p.m.", "date"),
+        ("razem 16 660 zł za okna", "16 660", "number"),
+        ("il reste 1\u202f250\u202f300,50 € à payer", "1\u202f250\u202f300,50 €", "number"),
         ("it costs 1,250.50 today", "1,250.50", "number"),
         ("up by 12.5% again", "12.5%", "number"),
         ("call getUser() first", "getUser()", "code"),
@@ -69,6 +73,31 @@ def test_lost_literals_come_once_and_ids_before_names() -> None:
 
 def test_no_more_lost_literals_are_listed_than_asked_for() -> None:
     assert len(_lost([" ".join(str(n) for n in range(100, 200))], "", limit=7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("source", "note"),
+    [
+        ("the sofa was £1,286 in all", "sofa 1,286 pounds"),
+        ("razem 16 660 zł", "okna 16660 zł"),
+        ("razem 16 660 zł", "okna 16 660 zł"),
+        ("in 2026 we had 100 guests", "100 guests, 2026"),
+    ],
+)
+def test_an_amount_is_the_same_in_another_form(source: str, note: str) -> None:
+    assert _lost([source], note) == ()
+
+
+def test_numbers_beside_each_other_are_two() -> None:
+    assert _lost(["call 020 7946 today"], "020, then 79") == ("7946",)
+    assert _lost(["of 100 we sold 12"], "in 2026 100 of us sold 12") == ()
+
+
+def test_a_german_noun_is_no_lost_name_but_a_full_name_is() -> None:
+    source = (
+        "Ich habe mit Frau Ute Brandt über die Miete und den Keller gesprochen, es sind 12 Stufen."
+    )
+    assert _lost([source], "") == ("12", "Frau Ute Brandt")
 
 
 def test_full_width_digits_are_the_same_number() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal as OneOf, TypeAlias
 
+from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes.excerpts import both_ends
 
 LiteralKind: TypeAlias = OneOf["url", "path", "id", "date", "code", "quote", "number", "name"]
@@ -24,6 +25,9 @@ _RANK: dict[LiteralKind, int] = {
 }
 MAX_SCANNED = 200_000
 """Characters of a text that are scanned: of a longer one, both ends."""
+
+_SPACED = r"(?<!\d[ \u00a0\u202f])\d{1,3}(?:[ \u00a0\u202f]\d{3}){1,2}(?![ \u00a0\u202f]?\d)"
+"""A number whose thousands are set off by spaces, unless more numbers are beside it."""
 
 # Each pattern has one start per run of characters, or a bound, so that a scan is linear.
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
@@ -50,7 +54,7 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ("date", r"\b\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d:\d\d(?::\d\d)?)?\b(?![-\w])"),
     ("date", r"(?:\d{2,4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日일号])?"),
     ("date", r"\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
-    ("date", r"\b\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?"),
+    ("date", r"\b\d{1,2}:\d\d(?::\d\d)?(?:\s?(?:[ap]m\b|[ap]\.m\b\.?))?"),
     ("id", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
     (
         "id",
@@ -58,7 +62,7 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ),
     (
         "number",
-        r"(?<![\w.])[€$£¥₩+-]?\s?\d+(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
+        rf"(?<![\w.])[€$£¥₩+-]?\s?(?:{_SPACED}|\d+)(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
     ),
     ("id", r"\b(?!\d+(?:st|nd|rd|th)\b)(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
     ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}\(\)"),
@@ -74,7 +78,10 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ),
 )
 _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+_THOUSANDS = re.compile(rf"(?<=\d),(?=\d{{3}})|(?<![\d.,]){_SPACED}")
+_CURRENCIES = "€$£¥₩"
+_NOUNS_IN_CAPITALS = frozenset({"de"})
+"""Languages in which a capital letter is no sign of a name."""
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
 
@@ -97,7 +104,8 @@ def find_literals(text: str) -> tuple[Literal, ...]:
 class LossReport:
     """The literals that notes lost from a source, which is added piece by piece.
 
-    Values are compared regardless of letter case, thousand separators and full-width digits.
+    Values are compared regardless of letter case, currency signs, thousand separators and full-width
+    digits. In German a single word with a capital letter is mostly no name, and is left out.
     """
 
     def __init__(self, note_text: str) -> None:
@@ -108,9 +116,11 @@ class LossReport:
 
     def add(self, source_text: str) -> None:
         """Add the literals of a piece of the source."""
+        are_nouns = vocabulary_of(source_text).language in _NOUNS_IN_CAPITALS
         for literal in find_literals(source_text):
-            key = _normal(literal.text)
-            if not key or key in self._present:
+            key = _normal(literal.text).strip(f"{_CURRENCIES} ")
+            is_noun = are_nouns and literal.kind == "name" and " " not in literal.text
+            if not key or is_noun or key in self._present:
                 continue
             if key not in self._missing:
                 if contains(self._kept, key):
@@ -158,7 +168,11 @@ def _opens_sentence(text: str, match: re.Match[str]) -> bool:
 
 def _normal(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    return " ".join(_THOUSANDS.sub("", folded).split())
+    return " ".join(_THOUSANDS.sub(_without_marks, folded).split())
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    return match[0].strip(",").replace(" ", "")
 
 
 def contains(text: str, value: str) -> bool:
