@@ -239,12 +239,34 @@ def test_what_holds_little_of_a_question_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "answer", "asked"),
+    [
+        ("Jaki numer ma siodło?", "To siodło 44.", "Jakie masz plany na lato?"),
+        ("Combien coûte la selle ?", "Je crois que la selle est à 40 euros.", "Combien de chats ?"),
+        ("家賃は何ですか？", "家賃は八万円です。", "趣味は何ですか？"),
+    ],
+)
+def test_an_answer_comes_before_a_question_with_the_same_question_word(
+    question: str, answer: str, asked: str
+) -> None:
+    found = quotes([numbered(1, asked), numbered(2, answer)], distinctive_words(question))
+
+    assert [quote.hit.first_seq for quote in found][:1] == [2]
+
+
+@pytest.mark.parametrize(
     ("question", "words"),
     [
         ("What is my budget now, please?", "budget"),
         ("Wie hoch ist das Budget jetzt?", "hoch Budget"),
         ("¿Dónde vivo ahora?", "vivo"),
         ("When is the dentist appointment in March?", "dentist appointment March"),
+        ("Jaki rozmiar ma rower?", "rozmiar rower"),
+        ("Combien coûte la selle ?", "coûte selle"),
+        ("Сколько стоит седло?", "стоит седло"),
+        ("家賃は何円ですか？", "家賃は 円ですか"),
+        ("ぶどうは誰のですか？", "ぶどうは のですか"),
+        ("房租是多少？", "房租是"),
     ],
 )
 def test_words_that_an_answer_need_not_have_are_not_looked_for(question: str, words: str) -> None:

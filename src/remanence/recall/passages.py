@@ -21,7 +21,7 @@ from remanence.notes import one_line
 from remanence.notes.excerpts import whole
 from remanence.notes.redact import redact
 from remanence.observers.extractive.sentences import Span, sentences
-from remanence.observers.learned.function_words import language_of
+from remanence.observers.learned.function_words import Language, likely_languages
 from remanence.protocols import CountTokens
 from remanence.recall.attribution import attribute
 from remanence.recall.fusion import (
@@ -69,9 +69,11 @@ MIN_NEAR: Final = 20
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WITH_APOSTROPHE: Final = re.compile(rf"{WORD.pattern}(?:['’]{WORD.pattern})*")
 _UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
-_FILLER_CLASSES: Final = frozenset(
-    {"now", "still", "already", "again", "also", "very", "please", "maybe"}
-)
+_KANA: Final = re.compile("[\u3040-\u30ff]")
+_QUESTION_CLASSES: Final = frozenset({"what", "who", "when", "where", "why", "how"})
+_FILLER_CLASSES: Final = _QUESTION_CLASSES | {
+    *("now", "still", "already", "again", "also", "very", "please", "maybe")
+}
 """Classes of words that a question may have, but its answer need not."""
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
@@ -130,18 +132,35 @@ def question_of(turn: str) -> str:
 def distinctive_words(question: str) -> str:
     """Return the words of a question that an answer is likely to share."""
     keys = [word.lower() for word in WORD.findall(question)]
-    known = language_of(question, keys).words
-    slight = {key for key in keys if not _FILLER_CLASSES.isdisjoint(known.get(key, ()))}
+    likely = likely_languages(question, keys)
+    slight = {
+        key
+        for key in keys
+        if any(not _FILLER_CLASSES.isdisjoint(each.words.get(key, ())) for each in likely)
+    }
     small = vocabulary_of(question).function_words | slight
     words = (
         part
-        for word in _WITH_APOSTROPHE.findall(question)
+        for word in _WITH_APOSTROPHE.findall(_without_question_words(question, likely[0]))
         if word.lower().replace("’", "'") not in small
         for part in WORD.findall(word)
         if part.lower() not in small
         and (len(part) > 1 or part.isdigit() or _UNSPACED_LETTER.match(part))
     )
     return " ".join(dict.fromkeys(words))
+
+
+def _without_question_words(question: str, language: Language) -> str:
+    """Return a question in a script without spaces without its question words.
+
+    Those in kana stay, as a longer word may have the same letters: どう is in ぶどう.
+    """
+
+    def rest(word: re.Match[str]) -> str:
+        asks = not _QUESTION_CLASSES.isdisjoint(language.words.get(word[0], ()))
+        return " " if asks and not _KANA.search(word[0]) else word[0]
+
+    return language.anywhere.sub(rest, question) if language.anywhere else question
 
 
 def is_keyword_query(query: str) -> bool:

@@ -89,6 +89,16 @@ def language_of(text: str, words: Iterable[str]) -> Language:
     return max(plain, key=lambda language: sum(map(language.words.__contains__, words)))
 
 
+def likely_languages(text: str, words: Sequence[str]) -> list[Language]:
+    """The language of a text, and others that know as many of its *words*: a question may have two."""
+    first = language_of(text, words)
+    if first.script:
+        return [first]
+    known = sum(map(first.words.__contains__, words))
+    plain = (language for language in languages() if language.script is None)
+    return [each for each in plain if sum(map(each.words.__contains__, words)) == known]
+
+
 @cache
 def languages() -> tuple[Language, ...]:
     """All languages that have a file, by code."""
