@@ -76,10 +76,16 @@ class Portal:
 
     @contextmanager
     def hold(self, resource: AbstractAsyncContextManager[T]) -> Iterator[T]:
-        """Hold *resource* within the block, or until the portal is closed."""
+        """Hold *resource* within the block, or until the portal is closed.
+
+        An interrupt at any place leaves it, too, also if it was entered all the same.
+        """
         stack = AsyncExitStack()
+        entering: asyncio.Task[Any] | None = None
 
         async def enter() -> T:
+            nonlocal entering
+            entering = asyncio.current_task()
             value = await stack.enter_async_context(resource)
             if self._closing.done():
                 await stack.aclose()
@@ -87,11 +93,23 @@ class Portal:
             self._held.add(stack)
             return value
 
-        value = self.call(enter())
+        async def leave() -> None:
+            if entering is not None and not entering.done():
+                entering.cancel()
+                await asyncio.wait({entering})
+            await self._leave(stack)
+
         try:
-            yield value
+            yield self.call(enter())
         finally:
-            self.call(self._leave(stack))
+            try:
+                leaving = self._start(leave())
+            except BaseException:  # an interrupt, maybe before it started; it may run twice
+                self._start(leave())
+                raise
+            if leaving is not None and threading.current_thread() is not self._thread:
+                with suppress(CancelledError):  # the portal was closed meanwhile
+                    leaving.result()
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield *items*, which are closed when the iteration is left."""

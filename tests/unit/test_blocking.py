@@ -1,13 +1,17 @@
 import asyncio
 import inspect
+import itertools
 import pydoc
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -16,6 +20,7 @@ from remanence import (
     blocking,
     conversation as awaited_conversation,
     memory as awaited,
+    portal as portal_module,
 )
 from remanence.blocking import Memory
 from remanence.engine.hooks import Hooks
@@ -297,15 +302,11 @@ def test_closing_ends_the_turn_that_another_thread_holds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     url, holds, is_closed = f"sqlite:///{tmp_path}/turn.db", threading.Event(), threading.Event()
-    errors: list[Exception] = []
 
     def hold() -> None:
-        try:
-            with chat.turn():
-                holds.set()
-                is_closed.wait(10)
-        except Closed as error:
-            errors.append(error)
+        with chat.turn():
+            holds.set()
+            is_closed.wait(10)
 
     with Memory.open(url) as memory:
         chat = memory.conversation("chat")
@@ -315,12 +316,126 @@ def test_closing_ends_the_turn_that_another_thread_holds(
     is_closed.set()
     thread.join()
 
-    assert (len(errors), caplog.records) == (1, [])
+    assert caplog.records == []
     with (
         Memory.open(settings=Settings(url=url, turn_wait_seconds=1)) as memory,
         memory.conversation("chat").turn(),
     ):
         pass
+
+
+def test_a_block_with_a_turn_whose_memory_was_closed_ends_as_the_program_says() -> None:
+    def end_the_program() -> None:
+        with Memory.open(IN_MEMORY) as memory, memory.conversation("chat").turn():
+            memory.close()
+            raise SystemExit(3)
+
+    with Memory.open(IN_MEMORY) as memory, memory.conversation("chat").turn():
+        memory.close()
+    with pytest.raises(SystemExit):
+        end_the_program()
+
+
+class Hall:
+    """A resource of a portal that counts whoever is in it."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.was_entered = threading.Event()
+
+    @asynccontextmanager
+    async def enter(self) -> AsyncIterator[None]:
+        self.inside += 1
+        self.was_entered.set()
+        try:
+            yield
+        finally:
+            await asyncio.sleep(0)
+            self.inside -= 1
+
+    @asynccontextmanager
+    async def enter_in_any_case(self, is_entering: threading.Event) -> AsyncIterator[None]:
+        is_entering.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        async with self.enter():
+            yield
+
+
+@pytest.fixture
+def portal() -> Iterator[Portal]:
+    @asynccontextmanager
+    async def resource() -> AsyncIterator[None]:
+        yield
+
+    portal = Portal()
+    portal.open(resource)
+    with closing(portal):
+        yield portal
+
+
+def wait_until_empty(hall: Hall, portal: Portal) -> None:
+    deadline = time.monotonic() + 5
+    while hall.inside and time.monotonic() < deadline:
+        portal.call(asyncio.sleep(0))
+
+
+def test_a_turn_that_begins_in_spite_of_an_interrupt_is_ended(
+    portal: Portal, heeding_interrupts: None
+) -> None:
+    hall, is_entering = Hall(), threading.Event()
+    interrupter = threading.Thread(target=interrupt_when_set, args=(is_entering,))
+    interrupter.start()
+
+    with pytest.raises(KeyboardInterrupt), portal.hold(hall.enter_in_any_case(is_entering)):
+        pass
+
+    interrupter.join()
+    assert hall.was_entered.wait(5)
+    wait_until_empty(hall, portal)
+    assert hall.inside == 0
+
+
+def interrupt_after(events: int) -> Any:  # the type of trace functions is recursive
+    """Return a trace function that interrupts a call of the portal at its start or end, as signals do.
+
+    A signal that arrives in the block of `hold` itself is handled after one of these.
+    """
+    files = {portal_module.__file__, asyncio.tasks.__file__, asyncio.base_events.__file__}
+    left = itertools.count(events, -1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:  # as above
+        frame.f_trace_lines = False
+        is_block = frame.f_code.co_name == Portal.hold.__name__
+        is_place = event in ("call", "return") and not is_block
+        if is_place and frame.f_code.co_filename in files and next(left) == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def was_interrupted(hall: Hall, portal: Portal, *, events: int) -> bool:
+    before = sys.gettrace()
+    sys.settrace(interrupt_after(events))
+    try:
+        with portal.hold(hall.enter()):
+            return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_no_place_of_an_interrupt_leaves_a_turn_behind(portal: Portal) -> None:
+    interrupts, hall = 0, Hall()
+    while was_interrupted(hall, portal, events=interrupts):
+        interrupts += 1
+        wait_until_empty(hall, portal)
+        assert hall.inside == 0, f"after {interrupts} events"
+
+    assert interrupts > 10
 
 
 @pytest.mark.timeout(30)
