@@ -31,17 +31,26 @@ RemanenceError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 
 class RemanenceError(Exception):
-    """The root of every error of this package."""
+    """The root of every error of this package; it can be pickled, as between processes."""
 
     _public: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:  # as its base class
+        return _create, (type(self), *self.args), vars(self)
 
     @property
     def public(self) -> str:
         """The text for clients of a service, without addresses, paths or users of the server."""
         return str(self) if self._public is None else self._public
+
+
+def _create(kind: type[RemanenceError], *args: object) -> RemanenceError:
+    """Return an error without `__init__`, whose parameters are other ones than the text."""
+    return kind.__new__(kind, *args)
 
 
 class InvalidMessage(RemanenceError, ValueError):
