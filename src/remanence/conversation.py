@@ -123,6 +123,7 @@ class Conversation:
         self.clock = runtime.clock
         self.connections = runtime.connections
         self.streams = runtime.streams
+        self.share_turn = runtime.turns.share
         self.price = runtime.ledger.price
         self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
 
@@ -158,7 +159,7 @@ class Conversation:
 
         Raises:
             TurnTaken: another turn did not end within the setting `turn_wait_seconds`, or it
-                waits for this call, as of a tool.
+                waits for this call, as of a tool or in the block of the turn.
             WrongUser: the conversation belongs to another user.
         """
         await self._require_ours()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remanence import Chat, Memory, Message
-from remanence.chat import BROKEN_OFF
+from remanence.chat import BROKEN_OFF, ChatEvent
 from remanence.errors import Closed, TurnTaken, WrongUser
 from remanence.protocols import ModelRequest
 from remanence.settings import Settings
@@ -95,6 +95,39 @@ async def test_a_turn_that_waits_too_long_is_refused_with_what_to_do(tmp_path: P
             slow.gate.set()
 
         assert await roles(here) == ["user", "assistant"]
+
+
+async def test_a_turn_in_the_block_of_a_turn_is_refused_at_once_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as memory:
+        trip = memory.conversation("trip")
+        async with trip.turn() as turn:
+            with pytest.raises(TurnTaken, match=r"already holds the turn.*turn="):
+                await Chat(memory.conversation("trip"), model=Thinker()).send("Which gate?")
+            async with memory.conversation("another trip").turn():
+                pass
+            await trip.append(Message.user("Which gate?"), turn=turn)
+        await Chat(trip, model=Thinker()).send("And which seat?")
+
+
+async def test_a_task_that_began_a_stream_waits_while_another_reads_it(tmp_path: Path) -> None:
+    async def read(stream: AsyncIterator[ChatEvent]) -> None:
+        await waits.wait()
+        async for _ in stream:
+            pass
+
+    waits = asyncio.Event()
+    async with opened(tmp_path) as memory:
+        chat = Chat(memory.conversation("trip"), model=Thinker())
+        stream = chat.stream("Which gate?")
+        await anext(stream)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(read(stream))
+            asyncio.get_running_loop().call_later(0.1, waits.set)
+            await chat.send("And which seat?")
+
+        assert await roles(memory) == ["user", "assistant"] * 2
 
 
 async def speak_without_end(request: ModelRequest) -> AsyncIterator[str]:

@@ -156,7 +156,7 @@ class Chat:
             DuplicateMessage: an id is taken by another message, or names an earlier question whose
                 answer was broken off.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`, or it
-                waits for this call, as of a tool.
+                waits for this call, as of a tool or in the block of a `conversation.turn()`.
             StoreError: the database failed.
         """
         async with aclosing(self._turn(text, answer_id, streaming=False)) as events:
@@ -185,6 +185,7 @@ class Chat:
         self, text: str | Message | None, answer_id: str | None, *, streaming: bool
     ) -> AsyncGenerator[ChatEvent, None]:
         async with self.conversation.turn() as turn:
+            self.conversation.share_turn(turn)
             if (known := await self._begin(text, answer_id, turn)) is not None:
                 yield Done(reply=self._known_reply(known))
                 return

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
@@ -38,18 +38,27 @@ class Turns:
         default_factory=WeakValueDictionary
     )
     _held: dict[ConversationRef, str] = field(default_factory=dict)
+    # Tasks that end the turns that they hold, and would wait for themselves.
+    _tasks: dict[str, asyncio.Task[Any] | None] = field(default_factory=dict)
 
     @asynccontextmanager
     async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
         """Hold the turn of a conversation within the block; yield the id of the turn.
 
         Raises:
-            TurnTaken: another turn did not end in time, or it waits for this call, as of a tool.
+            TurnTaken: another turn did not end in time, or it waits for this call, as of a tool or
+                in the block of the turn.
         """
-        if is_part_of(self._held.get(ref)):
+        held = self._held.get(ref, "")
+        if is_part_of(held):
             raise TurnTaken(
                 f"this tool runs in a turn of conversation {ref.id!r}, whose end it would wait for: "
                 "use another conversation in the tool, or begin the turn in another task"
+            )
+        if self._tasks.get(held) is asyncio.current_task():
+            raise TurnTaken(
+                f"this task already holds the turn of conversation {ref.id!r}, whose end it would wait "
+                "for: append with its id (turn=...), or end it before another turn or a Chat"
             )
         turn = self.clock.new_id("turn")
         lock = self._locks.setdefault(ref, asyncio.Lock())
@@ -67,13 +76,19 @@ class Turns:
             try:
                 await self._take_before(deadline, ref, turn)  # may take the turn even if cancelled
                 self._held[ref], is_taken = turn, True
+                self._tasks[turn] = asyncio.current_task()
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:
+                self.share(turn)
                 if not is_taken or self._held.pop(ref, ""):  # else `close` has ended it
                     await self._end(ref, turn)
         finally:
             lock.release()
+
+    def share(self, turn: str) -> None:
+        """Note that any task may end a turn, as a stream is ended by whoever reads it."""
+        self._tasks.pop(turn, None)
 
     async def close(self) -> None:
         """End the turns in progress, so that the next process does not wait for their leases."""
