@@ -198,10 +198,8 @@ def require_async(*, or_pieces: bool = False, **values: object) -> None:
     for name, value in values.items():
         if not callable(value):
             raise _impossible(name, value, "use an async function")
-        function = _function_of(value)
-        yields = inspect.isasyncgenfunction(function)
-        is_plain = inspect.isfunction(function) and function.__name__ != "<lambda>"
-        if is_plain and not inspect.iscoroutinefunction(function) and not (yields and or_pieces):
+        yields = inspect.isasyncgenfunction(_function_of(value))
+        if is_plain(value) or (yields and not or_pieces):
             remedy = "return the text instead of yielding it" if yields else "write async def"
             raise _impossible(name, value, f"{remedy}, as it is awaited")
 
@@ -215,6 +213,13 @@ def require_async_methods(label: str, value: object, *methods: str) -> None:
 def is_async(value: object) -> bool:
     """Return whether a callable is an async function, or calls one."""
     return inspect.iscoroutinefunction(_function_of(value))
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a callable is a sync function; lambdas and builtins may return an awaitable."""
+    function = _function_of(value)
+    is_named = inspect.isfunction(function) and function.__name__ != "<lambda>"
+    return is_named and not (is_async(value) or inspect.isasyncgenfunction(function))
 
 
 def _function_of(value: Any) -> Any:  # any callable

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
+from remanence.arguments import is_plain
 from remanence.background import Pauses
 from remanence.runtime import Runtime
 from remanence.types import Event, EventType
@@ -43,7 +44,7 @@ async def follow(
 
 
 async def deliver(
-    runtime: Runtime, consumer: str, send: Callable[[Event], Awaitable[None]]
+    runtime: Runtime, consumer: str, send: Callable[[Event], Awaitable[None] | None]
 ) -> None:
     """Call *send* with each undelivered event of all tenants, until cancelled.
 
@@ -65,7 +66,9 @@ async def deliver(
             if event.tenant in ends:
                 continue
             try:
-                await send(event)
+                sent = await asyncio.to_thread(send, event) if is_plain(send) else send(event)
+                if sent is not None:
+                    await sent
                 await store.mark_delivered(consumer, event)
                 sending.pop(event.tenant, None)
             except Exception as error:  # noqa: BLE001 - whatever it is, the event is still to be sent

@@ -21,6 +21,7 @@ from remanence.api_keys import APIKeys
 from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
     is_async,
+    is_plain,
     require_async,
     require_async_methods,
     require_choices,
@@ -528,13 +529,15 @@ class Memory:
             tenant, after=after, limit=limit, conversation=conversation, types=types
         )
 
-    async def deliver_events(self, consumer: str, send: Callable[[Event], Awaitable[None]]) -> None:
+    async def deliver_events(
+        self, consumer: str, send: Callable[[Event], Awaitable[None] | None]
+    ) -> None:
         """Call *send* with each event of all tenants, in order for each tenant, until cancelled.
 
-        Every event is sent at least once. If *send* raises, the event is sent again at growing
-        intervals, while later events of its tenant wait. The database stores the position of each
-        *consumer* by name, across restarts; a new consumer begins with the oldest stored event. A
-        consumer more than 100,000 events of a tenant behind may miss some.
+        A sync function runs in a thread. Every event is sent at least once. If *send* raises, the
+        event is sent again at growing intervals, while later events of its tenant wait. The database
+        stores the position of each *consumer* by name, across restarts; a new consumer begins with
+        the oldest stored event. A consumer more than 100,000 events of a tenant behind may miss some.
 
         Raises:
             Closed: the memory was closed.
@@ -543,7 +546,8 @@ class Memory:
         self._runtime.check_writable()
         require_text(consumer=consumer)
         require_unicode(consumer=consumer)
-        require_async(send=send)
+        if not callable(send) or not is_plain(send):
+            require_async(send=send)
         await deliver(self._runtime, consumer, send)
 
     def _check_events(

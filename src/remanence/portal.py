@@ -2,11 +2,13 @@
 
 import asyncio
 import functools
+import inspect
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from types import GenericAlias
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args
 from weakref import WeakSet
 
 from remanence.errors import Closed, Deadlock
@@ -231,6 +233,11 @@ def iterating(
     def iterate(self: Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self._portal.iterate(method(self._awaited, *args, **kwargs))
 
+    signature = inspect.signature(method)
+    item = get_args(signature.return_annotation)[:1]
+    vars(iterate)["__signature__"] = signature.replace(
+        return_annotation=GenericAlias(Iterator, item)
+    )
     return iterate
 
 

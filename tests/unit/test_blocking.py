@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_origin
 
 import pytest
 
@@ -30,7 +30,7 @@ from remanence.policy.policy import Policy
 from remanence.portal import Portal
 from remanence.protocols import ObserveRequest
 from remanence.settings import Settings
-from remanence.types import Draft, Message
+from remanence.types import Draft, Event, Message
 
 IN_MEMORY = "sqlite:///:memory:"
 FLIGHT = (
@@ -164,6 +164,43 @@ def test_the_help_of_open_asks_for_no_await() -> None:
     assert "-> 'Memory'" in shown
     assert "memory.close()" in shown
     assert "async with" not in shown
+
+
+@pytest.mark.parametrize("iterates", [Memory.events, Memory.export_user])
+def test_the_signature_of_an_iteration_says_that_nothing_is_awaited(
+    iterates: Callable[..., object],
+) -> None:
+    returned = inspect.signature(iterates).return_annotation
+
+    assert get_origin(returned) is Iterator
+
+
+def test_events_reach_a_plain_function_in_a_thread_until_the_memory_is_closed() -> None:
+    received: list[Event] = []
+    has_received, errors = threading.Event(), list[str]()
+
+    def receive(event: Event) -> None:
+        assert memory.conversation("trip").messages()  # nothing waits for this thread
+        received.append(event)
+        has_received.set()
+
+    def deliver() -> None:
+        try:
+            memory.deliver_events("queue", receive)
+        except Closed as error:
+            errors.append(str(error))
+
+    policy = Policy(observe_tokens=20, tail_tokens=40, tail_keep_tokens=10, keep_last=0)
+    with Memory.open(IN_MEMORY, policy=policy) as memory:
+        thread = threading.Thread(target=deliver)
+        thread.start()
+        memory.conversation("trip").append(*FLIGHT)
+        memory.conversation("trip").flush(everything=True)
+        assert has_received.wait(10)
+    thread.join()
+
+    assert received[0].type == "observed"
+    assert len(errors) == 1
 
 
 def test_the_repr_of_a_handle_names_it_and_that_nothing_is_awaited() -> None:
