@@ -167,6 +167,7 @@ class Memory(Handle[awaited.Memory]):
         return f"<blocking {repr(self._awaited).removeprefix('<')}"
 
     def __enter__(self) -> Self:
+        self._portal.require_open()
         return self
 
     def __exit__(self, *_: object) -> None:

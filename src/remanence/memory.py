@@ -103,6 +103,7 @@ class Memory:
                 f"Memory({runtime!r:.80}) opens nothing: write async with "
                 f"Memory.open({runtime!r:.80}) as memory"
             )
+        self._runtime = runtime  # first, as it refuses pickling with the remedy
         self._url = url
         self._opened = opened or AsyncExitStack()
         # A second `close` waits for the first, whose parts it would close in the wrong order.
@@ -113,7 +114,6 @@ class Memory:
         self.connections = runtime.connections
         self.facts = runtime.facts
         self.keys = APIKeys(runtime.store, runtime.clock)
-        self._runtime = runtime
         self._store = runtime.store
 
     def __repr__(self) -> str:

@@ -139,6 +139,11 @@ class Portal:
         work.close()
         return None
 
+    def require_open(self) -> None:
+        """Raise `Closed` if `close` was called."""
+        if self._closing.done():
+            raise Closed(self._closed)
+
     def close(self) -> None:
         """Close the resource, wait until the thread has ended, and raise any error of closing.
 

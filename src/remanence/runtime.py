@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from weakref import WeakSet
 
 from remanence.archive.blocks import BlockStore
@@ -29,6 +29,7 @@ from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.errors import (
     Closed,
+    InvalidArgument,
     InvalidPolicy,
     RemanenceError,
     StoreUnavailable,
@@ -225,6 +226,12 @@ class Runtime:
             background=background,
             lease_seconds=settings.lease_seconds,
             wait_seconds=settings.turn_wait_seconds,
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgument(
+            "an open memory and its conversations cannot be pickled: pass the URL and the ids, and "
+            "open the memory in the other process"
         )
 
     def _daily_notes(self, extraction: Extraction) -> DailyNotes | None:

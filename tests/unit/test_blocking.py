@@ -1,6 +1,7 @@
 import asyncio
 import inspect
 import itertools
+import pickle
 import pydoc
 import signal
 import subprocess
@@ -24,7 +25,7 @@ from remanence import (
 )
 from remanence.blocking import Memory
 from remanence.engine.hooks import Hooks
-from remanence.errors import Closed, Deadlock, InvalidMessage, StoreUnavailable
+from remanence.errors import Closed, Deadlock, InvalidArgument, InvalidMessage, StoreUnavailable
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
 from remanence.portal import Portal
@@ -282,6 +283,16 @@ def test_a_closed_memory_says_so() -> None:
 
     with pytest.raises(Closed):
         chat.state()
+    with pytest.raises(Closed, match="open it again"):
+        memory.__enter__()
+
+
+def test_a_memory_that_is_sent_to_another_process_says_to_open_it_there() -> None:
+    with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("chat")
+        for value in (memory, chat, memory._awaited, chat._awaited):
+            with pytest.raises(InvalidArgument, match="open the memory in the other process"):
+                pickle.dumps(value)
 
 
 @pytest.fixture
