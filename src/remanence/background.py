@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -200,7 +200,8 @@ def part_of(*works: object) -> Iterator[None]:
     try:
         yield
     finally:
-        _works.reset(token)
+        with suppress(ValueError):  # a task of a closed loop is destroyed in another context
+            _works.reset(token)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 import asyncio
+import contextvars
 from contextlib import suppress
 
 import pytest
 
-from remanence.background import Background, finish, wait_for_end
+from remanence.background import Background, finish, part_of, wait_for_end
 from remanence.errors import Closed
 
 
@@ -49,3 +50,13 @@ async def test_a_caller_that_is_cancelled_stays_so_though_what_it_finished_faile
     await asyncio.wait({caller}, timeout=5)
 
     assert caller.cancelled()
+
+
+async def test_work_that_a_closed_loop_left_is_destroyed_quietly() -> None:
+    async def work() -> None:
+        with part_of("the memory"):
+            await asyncio.Event().wait()
+
+    running = work()
+    contextvars.copy_context().run(running.send, None)
+    running.close()
