@@ -36,6 +36,11 @@ def test_any_three_texts_have_a_score(said: str, reply: str, words: str) -> None
     assert -inf <= score_of_revision(said, reply, words) < inf
 
 
+@pytest.mark.parametrize("number", ["②", "²", "9" * 5_000])
+def test_digits_that_are_no_whole_number_are_no_time_of_day(number: str) -> None:
+    assert score_of_revision("My class starts at 18:15.", "Enjoy it!", number) == -inf
+
+
 @pytest.mark.parametrize(
     ("said", "reply", "words"),
     [

@@ -42,6 +42,7 @@ _MAX_NEW = 2
 _DAY, _MAX_DAY = "month", 31
 _UNITS = frozenset({"unit", _DAY})
 """Classes of what a number counts: "3 hours", "3 May"."""
+_SHORT = re.compile(r"\d{1,2}")  # no "②", which is a digit as well
 _PAUSE = re.compile(r"[,;،؛](?=\s)|[，、；]|\s[-–—]\s|[.!]\s")
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
@@ -112,8 +113,8 @@ def _is_time(number: str, unit: str | None) -> bool:
 
 
 def _may_be_time(number: str, unit: str | None) -> bool:
-    is_small = not number[0].isdigit() or (number.isdigit() and int(number) <= _MAX_DAY)
-    return unit is None and is_small
+    is_small = not number[0].isdigit() or (_SHORT.fullmatch(number) and int(number) <= _MAX_DAY)
+    return unit is None and bool(is_small)
 
 
 def _named_again(said: _Text, own: _Text) -> list[str]:
