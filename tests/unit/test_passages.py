@@ -137,14 +137,15 @@ def test_a_passage_in_a_prompt_has_no_secret(query: str) -> None:
         assert "The password of the wifi is [secret]." in quote.frame()[0]
 
 
-def test_a_passage_that_begins_with_a_secret_does_not_show_it() -> None:
-    key = " ".join(["bEcYwZ7Q4m2kLs9XtR0vHd5nJ8gF3uPa1oKi6yCeTbVq"] * 30)
+@pytest.mark.parametrize("lines", [30, 60, 150])
+def test_a_passage_that_begins_with_a_secret_does_not_show_it(lines: int) -> None:
+    key = " ".join(["bEcYwZ7Q4m2kLs9XtR0vHd5nJ8gF3uPa1oKi6yCeTbVq"] * lines)
     said = f"-----BEGIN PRIVATE KEY----- {key} -----END PRIVATE KEY----- is for the boat."
 
-    (quote,) = quotes([hit(said)], "boat")
-
-    assert "bEcY" in quote.text
-    assert "bEcY" not in quote.frame()[0]
+    (near,) = near_quotes([hit(said)], "boat")
+    for quote in (*quotes([hit(said)], "boat"), near):
+        assert "bEcY" in quote.text
+        assert "bEcY" not in quote.frame()[0]
 
 
 def test_the_words_before_a_quotation_are_few() -> None:

@@ -21,8 +21,10 @@ RANK_CONSTANT = 60
 """The constant k of reciprocal rank fusion (Cormack et al., 2009): higher values flatten ranks."""
 
 SNIPPET_CHARACTERS = 400
-SECRET_REACH = 2_000
+_SECRET_REACH = 2_000
 """Characters before and after a passage in which secrets are looked for, and their names."""
+_KEY_BEGINS, _KEY_REACH = "-----BEGIN ", 20_000
+"""How a private key begins, which may be much longer, and how far before a passage."""
 _MIN_SNIPPET = 24
 WORD = re.compile(rf"{LETTER_OR_DIGIT}+")
 """A word with its combining marks, which `\\w` excludes, and zero-width joiners."""
@@ -122,11 +124,18 @@ def redact_snippet(short: str, text: str, query: str) -> str:
     """
     flat = " ".join(text.split())
     at = max(0, flat.find(short.strip(" …")))
-    near = flat[max(0, at - SECRET_REACH) : at + len(short) + SECRET_REACH]
+    near = around(flat, at, at + len(short))
     clean = redact(near)
     if clean == near:
         return short
     return snippet(clean, query, characters=len(short) + max(0, len(clean) - len(near)))
+
+
+def around(text: str, start: int, end: int) -> str:
+    """Return the part of a text that shows which words of a passage are secrets."""
+    low = max(0, start - _SECRET_REACH)
+    key = text.rfind(_KEY_BEGINS, max(0, start - _KEY_REACH), low + len(_KEY_BEGINS))
+    return text[low if key < 0 else key : end + _SECRET_REACH]
 
 
 def within(

@@ -25,8 +25,8 @@ from remanence.observers.learned.function_words import Language, likely_language
 from remanence.protocols import CountTokens
 from remanence.recall.attribution import attribute
 from remanence.recall.fusion import (
-    SECRET_REACH,
     WORD,
+    around,
     by_reciprocal_rank,
     fold,
     redact_snippet,
@@ -338,7 +338,7 @@ def _framed_passage(
     hit: Hit, first: int, last: int, weights: Mapping[str, float]
 ) -> tuple[str, str]:
     """Return a passage and its core without secrets, and with somebody else's words marked."""
-    near = hit.text[max(0, first - SECRET_REACH) : last + SECRET_REACH]
+    near = around(hit.text, first, last)
     clean = redact(near)
     if clean != near:
         hit = replace(hit, text=clean)
