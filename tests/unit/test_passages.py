@@ -148,6 +148,18 @@ def test_a_passage_that_begins_with_a_secret_does_not_show_it(lines: int) -> Non
         assert "bEcY" not in quote.frame()[0]
 
 
+def test_the_words_before_a_long_quotation_have_no_secret() -> None:
+    letter = "I am fine, and the harbour is cold. " * 80
+    opening = "My password is sail-4417-boat and with it I read on the old phone that my aunt said:"
+    said = f"{opening} “{letter}I have a goat. Bye.”"
+
+    (quote,) = quotes([replace(hit(said), role="user")], "goat")
+
+    assert quote.frame()[1].endswith(
+        "[secret] and with it I read on the old phone that my aunt said: “I have a goat. Bye.”"
+    )
+
+
 def test_the_words_before_a_quotation_are_few() -> None:
     said = f"My aunt, {'who lives by the harbour, ' * 9}wrote: “I am fine now. I have a boat and two dogs.”"
 

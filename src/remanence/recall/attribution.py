@@ -44,8 +44,8 @@ def attribute(text: str, passage: Span) -> str:
 
 def _opening(text: str, end: int) -> str:
     """Return the sentence before a quotation or letter, without a letter's salutation, and redacted."""
-    before = text[max(0, end - 3 * MAX_OPENING) : end].rstrip()
+    before = redact(text[max(0, end - 3 * MAX_OPENING) : end]).rstrip()
     if before.endswith((",", "，")) and text.startswith("\n", end - 1) and text[end] != ">":
         before = before.rpartition("\n")[0].rstrip()
     *_, last = (Span(0, 0), *sentences(before))
-    return redact(ending(one_line(before[last.start : last.end]), MAX_OPENING))
+    return ending(one_line(before[last.start : last.end]), MAX_OPENING)
