@@ -62,6 +62,7 @@ async def noted(memory: Memory, text: str) -> tuple[Note, ...]:
             ],
         ),
         ("Hi Vera,\nI moved to Kiel.\nUlla", []),
+        ("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\nI live in Kiel.", []),
         ('I like "Blue in Green" and "So What".', []),
         (
             'I call my cat "Miso" since she came to us from the shelter in May, and my dog "Tofu".',

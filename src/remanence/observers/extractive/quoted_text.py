@@ -18,11 +18,11 @@ _SALUTATION_WORDS = 5
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 _FIELD_NAME = r"[^\W\d_][^\n:：]{1,20}+[:：]"
 _MAIL = re.compile(
-    r"^[^\S\n]*-{5,}[^-\n]{4,60}-{5,}[^\S\n]*$"
+    r"^[^\S\n]*-{5,}(?!(?:BEGIN|END) )[^-\n]{4,60}-{5,}[^\S\n]*$"
     rf"|(?:^{_FIELD_NAME}[^\S\n]++\S[^\n]*+\n){{2,}}+(?P<blank>[^\S\n]*\n)?",
     re.MULTILINE,
 )
-"""The line above a forwarded mail, or the fields at its head and the blank line after them."""
+"""The line above a forwarded mail, unlike one of a certificate, or the fields at its head and the blank line after them."""
 _ADDRESS = re.compile(r"<\S+@\S+>")
 _SENT = re.compile(rf"-{{5}}|{_ADDRESS.pattern}|\d:\d\d")
 """What fields have that belong to a mail: an address in angle brackets, or a time of day."""
