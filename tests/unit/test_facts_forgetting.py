@@ -68,6 +68,8 @@ async def test_a_request_to_forget_ends_the_fact_that_it_names_and_becomes_none(
     [
         ("Yes, forget that I have asthma.", "I have asthma."),
         ("Yes – forget that I have asthma.", "I have asthma."),
+        ("No, no, forget that I have asthma.", "I have asthma."),
+        ("Yes, thanks, forget that I have asthma.", "I have asthma."),
         ("Gut, vergiss, dass mein Bruder Schulden hat.", "Mein Bruder hat Schulden."),
         ("D'accord, oublie que j'ai de l'asthme.", "J'ai de l'asthme."),
         ("Vale, olvida que tengo asma.", "Tengo asma."),
@@ -85,6 +87,7 @@ async def test_a_request_to_forget_may_begin_with_a_reply(text: str, fact: str) 
     "text",
     [
         "Okay, don't forget that I have asthma.",
+        "No, no, don't forget that I have asthma.",
         "Ja, ich habe meinen Schirm im Zug vergessen.",
         "Vale, no olvides que tengo asma.",
         "Tak, zapomniałem parasola w pociągu.",

@@ -50,11 +50,12 @@ def score_of_request(line: Line) -> float:
 
 
 def without_reply(line: Line) -> Line:
-    """Return a line alone, without a word or two that reply before its first pause: "Okay, forget …"."""
-    return alone(line)._replace(text=_behind_reply(line.text))
+    """Return a line alone, without what replies before its first two pauses: "No, no, forget …"."""
+    return alone(line)._replace(text=_behind_reply(_behind_reply(line.text)))
 
 
 def _behind_reply(text: str) -> str:
+    """Return a text without a word or two that reply before its first pause."""
     head = _REPLY.match(text)
     words = WORD.findall(head[1].lower()) if head else []
     if head is None or not 0 < len(words) <= _REPLY_WORDS:
