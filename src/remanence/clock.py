@@ -26,6 +26,7 @@ class SystemClock:
     _ahead = timedelta()
 
     def now(self) -> datetime:
+        """Return the current time in UTC."""
         return self.machine_time() - self._ahead
 
     def machine_time(self) -> datetime:
@@ -43,6 +44,7 @@ class SystemClock:
             self._ahead = proven
 
     def new_id(self, kind: str) -> str:
+        """Return a unique id that starts with *kind* and sorts by creation time."""
         milliseconds = int(self.now().timestamp() * 1000)
         # `random` suffices: ids are not secret, it is reseeded after a fork, and urandom is slower.
         return f"{kind}_{milliseconds:012x}{random.getrandbits(48):012x}"

@@ -149,7 +149,8 @@ class FactExtractor(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]: ...
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        """Return the facts in a request's messages; empty if there are none."""
 
 
 Request = TypeVar("Request", ObserveRequest, ReflectRequest, ExtractRequest)
@@ -204,7 +205,8 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def complete(self, request: ModelRequest) -> ModelAnswer: ...
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """Return the model's answer to one request."""
 
 
 @runtime_checkable

@@ -18,9 +18,11 @@ class FixedClock:
         self._numbers = itertools.count(1)
 
     def now(self) -> datetime:
+        """Return the time that was set; it does not pass by itself."""
         return self._now
 
     def new_id(self, kind: str) -> str:
+        """Return *kind* with the next number."""
         return f"{kind}_{self._prefix}{next(self._numbers):08d}"
 
     def advance(self, seconds: float) -> None:

@@ -46,6 +46,7 @@ class ScriptedModel:
         return self._name
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """Return the next answer of the script, or raise it if it is an exception."""
         self.requests.append(request)
         self.called.set()
         if self._gate is not None:
