@@ -177,6 +177,8 @@ class Background:
                 with part_of(self), guard_host_code():
                     return await work()
             except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
+                if loop.is_closed():  # and this is destroyed with it
+                    return None
                 worked_seconds = loop.time() - began
                 await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
 

@@ -1,6 +1,8 @@
 import asyncio
 import contextvars
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -60,3 +62,34 @@ async def test_work_that_a_closed_loop_left_is_destroyed_quietly() -> None:
     running = work()
     contextvars.copy_context().run(running.send, None)
     running.close()
+
+
+class Unscheduled(Background):
+    """Keeps the work that it is given, and runs none of it."""
+
+    def run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self.work = work
+        task = asyncio.current_task()
+        assert task is not None
+        return task
+
+
+def test_work_that_fails_as_its_closed_loop_is_destroyed_is_not_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail_at_the_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("Event loop is closed")
+
+    async def begin() -> Unscheduled:
+        background = Unscheduled()
+        background.spawn("scan", fail_at_the_end)
+        background.work.send(None)
+        return background
+
+    background = asyncio.run(begin())
+    background.work.close()
+
+    assert caplog.records == []
