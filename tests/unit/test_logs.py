@@ -33,7 +33,9 @@ def test_a_traceback_keeps_its_lines_and_none_passes_for_a_record() -> None:
     with pytest.raises(ValueError, match="forged") as caught:
         raise ValueError(FORGED)
 
-    text = TextFormatter("INFO %(message)s").format(record(caught))
+    logged = record(caught)
+    logging.Formatter().format(logged)  # by a handler before it
+    text = TextFormatter("INFO %(message)s").format(logged)
     first, *others = text.split("\n")
 
     assert first.startswith("INFO call of gpt")

@@ -42,6 +42,13 @@ class RequestNames(logging.Filter):
 class TextFormatter(logging.Formatter):
     """Formats a record as one line, with a traceback on indented lines; text cannot forge a line."""
 
+    def format(self, record: logging.LogRecord) -> str:
+        text, record.exc_text = record.exc_text, None  # another handler's traceback
+        try:
+            return super().format(record)
+        finally:
+            record.exc_text = text
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging
         return _escape(super().formatMessage(record))
 
