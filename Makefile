@@ -9,7 +9,7 @@ SEEDS ?= 100
 TURNS ?= 300
 FIRST_SEED ?= 0
 # The tests wait for a part of their time; each worker more has to collect all of them.
-WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 3)
+WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 4)
 
 # The everyday tests write to memory where it has room: on a disk each commit waits, as in `make crash`.
 SHM := $(shell [ "$$(df -k /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 4000000 ] 2>/dev/null && echo /dev/shm)

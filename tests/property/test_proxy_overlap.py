@@ -104,7 +104,7 @@ def compare_all(
     return None
 
 
-@settings(max_examples=5_000 if IS_LONG else 500)
+@settings(max_examples=5_000 if IS_LONG else 200)
 @given(ends, st.booleans(), st.integers(0, 14))
 def test_an_overlap_is_the_one_that_comparing_all_messages_finds(
     case: tuple[list[Message], list[Message]], slides: bool, shortest: int
