@@ -269,24 +269,25 @@ async def _observe_all(settings: Settings, imported: Imported) -> None:
     async with Memory.open(settings=working, all_users=True) as memory:
         started = memory.clock.now()
         tokens = unread = 0
-        async for state in _due(memory, started):
+        async for state in _due(memory):
             tokens, unread = tokens + state.unobserved_tokens, unread + _unread(state)
         slots = asyncio.Semaphore(workers)
         with output.progress("Observing", unread) as bar:
             observation = _Observation(memory, started, tokens, imported, bar)
             with _first_error():
                 async with asyncio.TaskGroup() as group:
-                    async for state in _due(memory, started):
+                    async for state in _due(memory):
                         await slots.acquire()
                         task = group.create_task(observation.observe(state))
                         task.add_done_callback(lambda _: slots.release())
         imported.cost_usd = await observation.spent()
 
 
-async def _due(memory: Memory, now: datetime) -> AsyncIterator[MemoryState]:
+async def _due(memory: Memory) -> AsyncIterator[MemoryState]:
     """Yield the conversations with work, also where facts wait for more messages of an import."""
-    after, latest = None, now + FACTS_PAUSE
+    after = None
     while page := await memory.conversations(after=after, limit=PAGE):
+        latest = memory.clock.now() + FACTS_PAUSE
         for state in page:
             if state.look_at is not None and state.look_at <= latest:
                 yield state
