@@ -51,9 +51,9 @@ def check_message(message: Message, *, max_bytes: int) -> int:
 
     Raises:
         InvalidMessage: the role is unknown, the content is empty or exceeds *max_bytes* bytes, a
-            text is not Unicode (NUL, lone surrogates), the id has control characters, a name is too long, a value has the wrong type, the time has no
-            offset or is out of range in UTC, the role does not allow a part, or no provider would
-            accept a part.
+            text is not Unicode (NUL, lone surrogates), the id has control characters, a name is too
+            long, a value has the wrong type, the time has no offset or is out of range in UTC, the
+            role does not allow a part, or no provider would accept a part.
     """
     size = measure_message(message, max_bytes=max_bytes)
     check_parts([message])

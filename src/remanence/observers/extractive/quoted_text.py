@@ -22,7 +22,10 @@ _MAIL = re.compile(
     rf"|(?:^{_FIELD_NAME}[^\S\n]++\S[^\n]*+\n){{2,}}+(?P<blank>[^\S\n]*\n)?",
     re.MULTILINE,
 )
-"""The line above a forwarded mail, unlike one of a certificate, or the fields at its head and the blank line after them."""
+"""The line above a forwarded mail, unlike one of a certificate, or the fields at its head.
+
+A blank line may follow the fields.
+"""
 _ADDRESS = re.compile(r"<\S+@\S+>")
 _SENT = re.compile(rf"-{{5}}|{_ADDRESS.pattern}|\d:\d\d")
 """What fields have that belong to a mail: an address in angle brackets, or a time of day."""
