@@ -18,15 +18,12 @@ _BOUND = re.compile(
 )
 _MANY = re.compile(r" (?:mornings|afternoons|evenings|nights)\b", re.IGNORECASE)
 _TODAY_IS = re.compile(r"(?:\btoday(?: is|'s|’s) (?:a )?|今天是)$", re.IGNORECASE)
-_NUMBER_AFTER = re.compile(
-    r",? \(?(?:(?:the|den|dem|der|día|dia) \d{1,2}(?!\d)|\d{1,2}(?:st|nd|rd|th|\.)"
-    r"|(?:le |el |il )?\d{1,2}(?!\d|[:.]\d| ?(?:[ap]m|uhr|h)\b))",
-    re.IGNORECASE,
-)
-_QUOTATION = re.compile(
-    r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|「[^「」]*」|『[^『』]*』|《[^《》]*》|‘[^‘’]*’(?!\w)"
-    r"|(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*')(?!\w)"
-)
+_ORDINAL = r"(?:the|den|dem|der|día|dia) \d{1,2}(?!\d)|\d{1,2}(?:st|nd|rd|th|\.)"
+_CARDINAL = r"(?:le |el |il )?\d{1,2}(?!\d|[:.]\d| ?(?:[ap]m|uhr|h)\b)"
+_NUMBER_AFTER = re.compile(rf",? \(?(?:{_ORDINAL}|{_CARDINAL})", re.IGNORECASE)
+_MARKED = r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|»[^«»]*«|「[^「」]*」|『[^『』]*』|《[^《》]*》"
+_STRAIGHT = r"(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*')(?!\w)"
+_QUOTATION = re.compile(rf"{_MARKED}|‘[^‘’]*’(?!\w)|{_STRAIGHT}")
 _SENTENCE_REACH = 160
 _SENTENCE_END = re.compile(r"[.!?…]+\s|[\n。！？]")
 _COLON = re.compile(r"：|:\s")

@@ -28,54 +28,48 @@ MAX_SCANNED = 200_000
 
 _SPACED = r"(?<!\d[ \u00a0\u202f])\d{1,3}(?:[ \u00a0\u202f]\d{3}){1,2}(?![ \u00a0\u202f]?\d)"
 """A number whose thousands are set off by spaces, unless more numbers are beside it."""
+_UNIT = r"%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b"
+_FILE_TYPE = (
+    r"py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php"
+    r"|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz"
+)
+_USER = r"(?<![A-Za-z0-9_+-])[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}+"
+_URL = r"\b(?:https?|ftp|wss?|file|s3|git|ssh)://[^\s<>\"'`，。、）)\]}]+"
+_HOST = r"www(?:\.[A-Za-z0-9-]++)+|(?:[a-z][a-z0-9-]*+\.)+[a-z]{2,24}(?=/[A-Za-z0-9])"
+_URL_PATH = r"/[A-Za-z0-9_.~%&=?#+@:/-]*[A-Za-z0-9_/=]"
+_HEX = "[0-9a-f]"
+_HAS_DIGIT, _HAS_LETTER = r"(?=(?:[A-Za-z_]|-(?!-))*+\d)", r"(?=(?:[\d_]|-(?!-))*+[A-Za-z])"
+_CAPITALISED = r"[A-ZÀ-ÖØ-Þ][\w'’]+"
+_CODE_FOLLOWS = r"[\w-]{0,40}-\w{0,20}\d|(?=[A-Za-z]*\d)\w{4}"
 
 # Each pattern has one start per run of characters, or a bound, so that a scan is linear.
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
-    (
-        "url",
-        r"\b(?:https?|ftp|wss?|file|s3|git|ssh)://[^\s<>\"'`，。、）)\]}]+[^\s<>\"'`，。、）)\]}.,;:!?]",
-    ),
-    (
-        "id",
-        r"(?<![A-Za-z0-9_+-])[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}+@(?:[\w-]++\.)+[A-Za-z]{2,24}(?![A-Za-z0-9])",
-    ),
+    ("url", rf"{_URL}[^\s<>\"'`，。、）)\]}}.,;:!?]"),
+    ("id", rf"{_USER}@(?:[\w-]++\.)+[A-Za-z]{{2,24}}(?![A-Za-z0-9])"),
     ("code", r"`[^`\n]{1,80}`"),
     ("quote", r"[\"“”„«「『《]([^\"“”„«»「」『』《》\n]{2,80})[\"”“»」』》]"),
     ("path", r"(?<![\w/.])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\[\]-]+){2,}/?(?<!\.)"),
     ("path", r"(?<![\w/.@-])(?:[\w.@-]++/)+[\w.@\[\]-]+\.\w{1,8}\b"),
-    (
-        "path",
-        r"(?<![\w/.@-])[\w-]++(?:\.[\w-]++)*\.(?:py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz)\b",
-    ),
-    (
-        "url",
-        r"(?<![A-Za-z0-9_/.@-])(?:www(?:\.[A-Za-z0-9-]++)+|(?:[a-z][a-z0-9-]*+\.)+[a-z]{2,24}(?=/[A-Za-z0-9]))(?:/[A-Za-z0-9_.~%&=?#+@:/-]*[A-Za-z0-9_/=])?",
-    ),
+    ("path", rf"(?<![\w/.@-])[\w-]++(?:\.[\w-]++)*\.(?:{_FILE_TYPE})\b"),
+    ("url", rf"(?<![A-Za-z0-9_/.@-])(?:{_HOST})(?:{_URL_PATH})?"),
     ("date", r"\b\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d:\d\d(?::\d\d)?)?\b(?![-\w])"),
     ("date", r"(?:\d{2,4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日일号])?"),
     ("date", r"\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
     ("date", r"\b\d{1,2}:\d\d(?::\d\d)?(?:\s?(?:[ap]m\b|[ap]\.m\b\.?))?"),
-    ("id", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+    ("id", rf"\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b"),
+    ("id", r"(?<![\w#])#\d+\b"),
     (
         "id",
-        r"(?<![\w#])#\d+\b|(?<!\w)(?<![A-Za-z0-9]-)(?=(?:[A-Za-z_]|-(?!-))*+\d)(?=(?:[\d_]|-(?!-))*+[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b",
+        rf"(?<!\w)(?<![A-Za-z0-9]-){_HAS_DIGIT}{_HAS_LETTER}[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b",
     ),
-    (
-        "number",
-        rf"(?<![\w.])[€$£¥₩+-]?\s?(?:{_SPACED}|\d+)(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
-    ),
+    ("number", rf"(?<![\w.])[€$£¥₩+-]?\s?(?:{_SPACED}|\d+)(?:[.,]\d+)*(?:\s?(?:{_UNIT}))?(?![\w])"),
     ("id", r"\b(?!\d+(?:st|nd|rd|th)\b)(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
     ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}\(\)"),
-    (
-        "code",
-        r"\b[a-z]\w*_\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[a-z]+(?:[A-Z][a-z0-9]*)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b",
-    ),
+    ("code", r"\b[a-z]\w*_\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"),
+    ("code", r"\b[a-z]+(?:[A-Z][a-z0-9]*)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b"),
     ("code", r"(?<!\w)--?[a-z][\w-]{2,}\b"),
     ("number", r"\d+(?:[.,]\d+)*"),
-    (
-        "name",
-        r"\b[A-ZÀ-ÖØ-Þ][\w'’]+(?:[ -](?![\w-]{0,40}-\w{0,20}\d|(?=[A-Za-z]*\d)\w{4})[A-ZÀ-ÖØ-Þ][\w'’]+)*(?!-\d)",
-    ),
+    ("name", rf"\b{_CAPITALISED}(?:[ -](?!{_CODE_FOLLOWS}){_CAPITALISED})*(?!-\d)"),
 )
 _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once
 _THOUSANDS = re.compile(rf"(?<=\d),(?=\d{{3}})|(?<![\d.,]){_SPACED}")

@@ -11,18 +11,18 @@ __all__ = ["MARK", "redact"]
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
 )
-_KNOWN_FORMS = re.compile(
-    r"""(?<![\w-])(?:
-        sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
-      | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
-      | rk_[0-9a-f]{12}_[\w-]{20,} | hf_\w{20,} | npm_\w{20,} | whsec_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
-      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
-    )""",
-    re.VERBOSE | re.ASCII,
+_KNOWN_FORMS = (
+    *(r"sk-[\w-]{16,}", r"[sr]k_(?:live|test)_\w{16,}", r"gh[pousr]_\w{20,}"),
+    *(r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"xox[abeoprs]-[\w-]{10,}"),
+    *("(?:AKIA|ASIA)[0-9A-Z]{16}", r"AIza[\w-]{30,}", r"rk_[0-9a-f]{12}_[\w-]{20,}"),
+    *(r"hf_\w{20,}", r"npm_\w{20,}", r"whsec_\w{20,}", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}",
 )
+_KNOWN = re.compile(rf"(?<![\w-])(?:{'|'.join(_KNOWN_FORMS)})", re.ASCII)
 _HEADER = re.compile(r"\b((?:Bearer|Basic)\s{1,3})([\w.~+/-]{16,}=*)", re.IGNORECASE | re.ASCII)
+_COOKIE_TEXT = r"""[^\s;"']{1,400}"""
 _COOKIES = re.compile(
-    r"""\bcookie\b["']?[\s:=]{1,3}["']?(?:[^\s;"']{1,400};\s?){0,30}[^\s;"']{1,400}""",
+    rf"""\bcookie\b["']?[\s:=]{{1,3}}["']?(?:{_COOKIE_TEXT};\s?){{0,30}}{_COOKIE_TEXT}""",
     re.IGNORECASE,
 )
 _COOKIE = re.compile(
@@ -33,29 +33,37 @@ _COOKIE = re.compile(
 _URL_PASSWORD = re.compile(
     r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
 )
+_KEY_NAMES = (
+    *("secret", "token", "credential", "api[ _-]?key", "(?:access|auth|secret|private)[ _-]?key"),
+    *("api[ -]?schlüssel", "clé api", "clave (?:de )?api", "chave (?:de )?api", "chiave api"),
+)
+_PASSWORD_NAMES = (
+    *("pass(?:word|wd|phrase|code)", "pwd?", "mdp", "passwort", "kennwort", "contraseña", "clave"),
+    *("mot de passe", "senha", "wachtwoord", "parola(?: d'ordine)?", "şifre(?:si|m)?"),
+    r"mật khẩu(?: (?:của )?\w{1,20})?",
+)
+_OF = r"for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van"
+_WHAT = r"(?:\s[^\s:=,.;]{1,20}){1,4}?"
+"""What a password is for: a few words."""
+_NOW = "now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais"
+_IS = rf"(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b(?:\s(?:{_NOW})\b)?"
+_IS_SLAVIC = r"\s{0,3}(?:[:=–—]|\b(?:to|jest|это|теперь|teraz)\b)"
+_WORD_START = r"(?<![0-9a-zß-ӿ])|(?-i:(?<=[a-z])(?=[A-Z]))|(?=pass\w|kennwort|wachtwoord)"
+_NAME = rf"(?:{'|'.join(_KEY_NAMES)})|(?:{'|'.join(_PASSWORD_NAMES)})(?:\s(?:{_OF}){_WHAT})?"
+_NAMES = (
+    rf"(?:{_WORD_START})(?:{_NAME})(?:\\{{0,3}}[\"'`])?\*{{0,2}}\s{{0,3}}(?:[:=>：＝是為为은는は]|{_IS})",
+    rf"\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для){_WHAT})?(?:{_IS_SLAVIC}|(?=\s))",
+    r"(?:كلمة (?:المرور|السر)|पासवर्ड)(?:\s(?:هي|هو)\b)?\s{0,3}:?",
+    r"--(?:password|token|api-key|secret)(?=\s)",
+)
+"""Names of secrets with what stands between them and their values."""
+_QUOTED = (
+    *(rf"{mark}([^{mark}\r\n]{{4,200}}){mark}" for mark in "\"'`"),
+    r"[“„«]([^“”»\r\n]{4,200})[“”»]",
+)
+_VALUE = rf"{'|'.join(_QUOTED)}|([^\s\"'`,;\u3000-\uffff]{{4,200}})"
 _NAMED = re.compile(
-    r"""(
-        (?:
-          (?:(?<![0-9a-zß-ӿ])|(?-i:(?<=[a-z])(?=[A-Z]))|(?=pass\w|kennwort|wachtwoord))(?:
-            (?:secret|token|credential|api[ _-]?key|(?:access|auth|secret|private)[ _-]?key
-              |api[ -]?schlüssel|clé\ api|clave\ (?:de\ )?api|chave\ (?:de\ )?api|chiave\ api)
-            |(?:pass(?:word|wd|phrase|code)|pwd?|mdp|passwort|kennwort|contraseña|clave|mot\ de\ passe|senha
-              |wachtwoord|parola(?:\ d'ordine)?|şifre(?:si|m)?|mật\ khẩu(?:\ (?:của\ )?\w{1,20})?)
-            (?:\s(?:for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van)
-              (?:\s[^\s:=,.;]{1,20}){1,4}?)?)
-          (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
-          (?:[:=>：＝是为為은는は]|(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b
-            (?:\s(?:now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais)\b)?)
-          |\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для)(?:\s[^\s:=,.;]{1,20}){1,4}?)?
-          (?:\s{0,3}(?:[:=–—]|\b(?:to|jest|это|теперь|teraz)\b)|(?=\s))
-          |(?:كلمة\ (?:المرور|السر)|पासवर्ड)(?:\s(?:هي|هو)\b)?\s{0,3}:?
-          |--(?:password|token|api-key|secret)(?=\s)
-        )
-        \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
-    )
-    (?:"([^"\r\n]{4,200})"|'([^'\r\n]{4,200})'|`([^`\r\n]{4,200})`
-      |[“„«]([^“”»\r\n]{4,200})[“”»]|([^\s"'`,;\u3000-\uffff]{4,200}))""",
-    re.VERBOSE | re.IGNORECASE,
+    rf"((?:{'|'.join(_NAMES)})\*{{0,2}}\s{{0,3}}(?:\\{{1,3}}(?=[\"']))?)(?:{_VALUE})", re.IGNORECASE
 )
 _NAMING = (
     *(
@@ -73,31 +81,26 @@ _NAMING = (
     *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu", "clave", "chave", "chiave"),
     *("parola", "schlüssel", "clé api", "كلمة", "पासवर्ड"),
 )
+_NAME_CJK = r"密码|密碼|密钥|金鑰|パスワード|(?:API\s?)?キー|비밀번호|API\s?키"
 _NAMED_CJK = re.compile(
-    r"((?:密码|密碼|密钥|金鑰|パスワード|(?:API\s?)?キー|비밀번호|API\s?키)"
-    r"\s{0,3}(?:[:：=是为為은는は]\s{0,3})?[「『“‘\"'《]?)([!-~]{4,200})",
+    rf"((?:{_NAME_CJK})\s{{0,3}}(?:[:：=是为為은는は]\s{{0,3}})?[「『“‘\"'《]?)([!-~]{{4,200}})",
     re.IGNORECASE,
 )
 _NAMING_CJK = ("密码", "密碼", "密钥", "金鑰", "パスワード", "キー", "비밀번호", "api키", "api 키")
 _CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
-_LOGIN = re.compile(
-    r"""(
-        \b(?:login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants)\b
-        \s{0,2}(?:[:=：＝]|\b(?:is|are|ist|sind|lauten|sont|son)\b)\s{0,3}
-        [^\s/,:]{1,60}
-        \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
-    )
-    ([^\s"'`,;]{6,60})""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_LOGIN_NAME = "login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants"
+_ARE = r"[:=：＝]|\b(?:is|are|ist|sind|lauten|sont|son)\b"
+_AND = r"[/,:|]|\b(?:and|with|und|mit|et|y)\b"
+_USER = rf"\b(?:{_LOGIN_NAME})\b\s{{0,2}}(?:{_ARE})\s{{0,3}}[^\s/,:]{{1,60}}"
+_LOGIN = re.compile(rf"({_USER}\s{{0,2}}(?:{_AND})\s{{0,2}})([^\s\"'`,;]{{6,60}})", re.IGNORECASE)
+"""A user's name and the password behind it."""
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
-_OPTION = re.compile(
-    r"""((?:\bcurl\b(?:[^\n]|(?<=\\)\n){0,400}?(?<!\S)(?:-u|--user)[\s=]["']?[^\s:/"']{1,60}:(?!/)
-      |\bsshpass\s-p\s?)["']?)([^\s"'`]{4,200})""",
-    re.VERBOSE,
+_CURL_USER = (
+    r"\bcurl\b(?:[^\n]|(?<=\\)\n){0,400}?(?<!\S)(?:-u|--user)[\s=][\"']?[^\s:/\"']{1,60}:(?!/)"
 )
+_OPTION = re.compile(rf"((?:{_CURL_USER}|\bsshpass\s-p\s?)[\"']?)([^\s\"'`]{{4,200}})")
 _OPTIONS = ("curl", "sshpass")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
@@ -177,7 +180,7 @@ def _without_value(match: re.Match[str]) -> str:
 
 
 _RULES = (
-    Rule(_KNOWN_FORMS, lambda _match: MARK),
+    Rule(_KNOWN, lambda _match: MARK),
     Rule(_HEADER, _without_token, ("bearer", "basic")),
     Rule(_COOKIES, lambda match: _COOKIE.sub(_without_token, match[0]), ("cookie",)),
     Rule(_URL_PASSWORD, lambda match: match[1] + MARK, ("://",)),

@@ -9,37 +9,38 @@ _CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])", re.ASCII)
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
 """Lengths of card numbers by their first digit."""
 
+_CARD_CODE_NAME = r"cvv2?|cvc2?|csc|card (?:security|verification) code|Prüfziffer"
 _CARD_CODE = re.compile(
-    r"\b(?:cvv2?|cvc2?|csc|card\ (?:security|verification)\ code|Prüfziffer)\b"
-    r"\W{0,3}(?:(?:is|ist|es|est)\s{1,3})?(\d{3,4})\b",
-    re.IGNORECASE | re.VERBOSE,
+    rf"\b(?:{_CARD_CODE_NAME})\b\W{{0,3}}(?:(?:is|ist|es|est)\s{{1,3}})?(\d{{3,4}})\b",
+    re.IGNORECASE,
 )
-_SOCIAL_SECURITY = re.compile(
-    r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])"
-    r"|(?i:\b(?:ssn|social\ security(?:\ number)?)\b\W{0,3}(?:is\s{1,3})?)\d{9}\b",
-    re.VERBOSE | re.ASCII,
-)
+_US_NUMBER = r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])"
+_US_NAME = r"(?i:\b(?:ssn|social security(?: number)?)\b\W{0,3}(?:is\s{1,3})?)"
+_SOCIAL_SECURITY = re.compile(rf"{_US_NUMBER}|{_US_NAME}\d{{9}}\b", re.ASCII)
 _IBAN = re.compile(
     r"(?<!\w)[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)", re.ASCII
 )
 _IBAN_LENGTHS = range(15, 35)
 
-_CODE_NAME = (
-    r"(?:pin|otp|(?:one[- ]time|verification|authentication|login|2fa|sms|security)"
-    r"[ -](?:pass)?(?:code|word|pin)|einmalcode|einmalpasswort|bestätigungscode|sicherheitscode"
-    r"|pin[- ]?code|geheimzahl|code\ de\ vérification|code\ pin|codice\ pin|código\ de\ verifica(?:ción|ção)"
-    r"|código\ pin|пин-?код|رمز\ التحقق)"
+_CODE_USE = "one[- ]time|verification|authentication|login|2fa|sms|security"
+_CODE_NAME_FORMS = (
+    *("pin", "otp", rf"(?:{_CODE_USE})[ -](?:pass)?(?:code|word|pin)", "einmalcode"),
+    *("einmalpasswort", "bestätigungscode", "sicherheitscode", "pin[- ]?code", "geheimzahl"),
+    *("code de vérification", "code pin", "codice pin", "código de verifica(?:ción|ção)"),
+    *("código pin", "пин-?код", "رمز التحقق"),
 )
+_CODE_NAME = rf"(?:{'|'.join(_CODE_NAME_FORMS)})"
+_FOR = "for|of|to|fürs?|zu[mr]?|vo[mn]|de[l]?|d[aou]|di|para|pour|per|voor|van|dla|od|для|от"
+_FOR_WHAT = rf"(?: (?:{_FOR}) [^\d\n.!?,;:]{{1,30}}?)?"
+_IS = r"[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b"
+_BETWEEN = rf"(?:\*\*)?\s{{0,2}}(?:{_IS})?(?:\*\*)?\s{{0,3}}[\"'`*]{{0,2}}"
+_DIGITS = r"(\d{3}[ -]\d{3}|\d{4,8})"
 _CODE = re.compile(
-    rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b"
-    r"(?:\ (?:for|of|to|fürs?|zu[mr]?|vo[mn]|de[l]?|d[aou]|di|para|pour|per|voor|van|dla|od|для|от)"
-    r"\ [^\d\n.!?,;:]{1,30}?)?"
-    r"(?:\*\*)?\s{0,2}(?:[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b)?(?:\*\*)?\s{0,3}[\"'`*]{0,2}"
-    r"(\d{3}[ -]\d{3}|\d{4,8})(?![\w%]|\.\w)",
+    rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b{_FOR_WHAT}{_BETWEEN}{_DIGITS}(?![\w%]|\.\w)",
     re.IGNORECASE,
 )
 _CODE_FIRST = re.compile(
-    rf"(?<![\w.-])(?:[A-Z]-)?(\d{{3}}[ -]\d{{3}}|\d{{4,8}})(?=\ is\ (?:your|my|the)\ (?:\w{{1,20}}\ ){{0,3}}{_CODE_NAME}\b)",
+    rf"(?<![\w.-])(?:[A-Z]-)?{_DIGITS}(?= is (?:your|my|the) (?:\w{{1,20}} ){{0,3}}{_CODE_NAME}\b)",
     re.IGNORECASE,
 )
 _CODE_NAMES = ("pin", "otp", "code", "word", "einmalpasswort", "código", "geheimzahl", "пин", "رمز")

@@ -13,9 +13,10 @@ _IDEOGRAPHS = r"\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ff
 _HIRAGANA = r"\u3041-\u309f"
 _SYLLABIC = r"\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
 _UNSPACED = f"{_HANGUL}{_IDEOGRAPHS}{_HIRAGANA}{_SYLLABIC}"
+_WORD = rf"(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff]){{{_MIN_LETTERS},}}"
+_PAIRS, _RUNS = f"[{_IDEOGRAPHS}]{{2,}}", f"[{_SYLLABIC}]{{{_RUN},}}"
 _PIECE = re.compile(
-    f"(?P<hangul>[{_HANGUL}]{{2,}})|(?P<pairs>[{_IDEOGRAPHS}]{{2,}})|(?P<runs>[{_SYLLABIC}]{{{_RUN},}})"
-    rf"|(?P<word>(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff]){{{_MIN_LETTERS},}})"
+    f"(?P<hangul>[{_HANGUL}]{{2,}})|(?P<pairs>{_PAIRS})|(?P<runs>{_RUNS})|(?P<word>{_WORD})"
 )
 
 

@@ -78,8 +78,7 @@ _WITH_ADDRESS: Final = frozenset({"connection", "server", "timeout"})
 
 # Texts for an overlong request, from servers without an error code for it.
 _TOO_LONG: Final = re.compile(
-    r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
-    r"|too many (?:input )?tokens",
+    r"context (?:length|size|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens",
     re.IGNORECASE,
 )
 

@@ -35,11 +35,8 @@ _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://
 
 _WORD = r"(?<![:/]@)(?!(?:v?\d[\d.-]*|latest|default)\Z|preset/)[\w.-]+"
 """A word after a model's name, other than a version (Vertex AI) or a preset (OpenRouter)."""
-_BARE_ADDRESS = re.compile(
-    r"([^@]+)@(?:.*@)?"
-    rf"((?:localhost|[\w.-]+\.[a-z]{{2,}}|\d+(?:\.\d+){{3}}|\[[\da-f:]+\]|[\w.-]+(?=:\d)|{_WORD})(?::\d+)?)(/.*)?",
-    re.IGNORECASE,
-)
+_HOST = rf"localhost|[\w.-]+\.[a-z]{{2,}}|\d+(?:\.\d+){{3}}|\[[\da-f:]+\]|[\w.-]+(?=:\d)|{_WORD}"
+_BARE_ADDRESS = re.compile(rf"([^@]+)@(?:.*@)?((?:{_HOST})(?::\d+)?)(/.*)?", re.IGNORECASE)
 """A model's name, and a host and path without a scheme; any user and password between them."""
 
 

@@ -33,22 +33,18 @@ OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
 )
 """Variables with the prefix that are not settings, beside those that start with REMANENCE_TEST_."""
-_SERVICE_LINK: Final = re.compile(
-    r"\w+_SERVICE_(HOST|PORT(_\w+)?)=.*|\w+_PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://.*"
-    r"|\w+_PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=.*",
-    re.DOTALL,
-)
+_SERVICE = r"_SERVICE_(HOST|PORT(_\w+)?)=|_PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://"
+_SERVICE_PORT = r"_PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)="
+_SERVICE_LINK: Final = re.compile(rf"\w+(?:{_SERVICE}|{_SERVICE_PORT}).*", re.DOTALL)
 """What Kubernetes sets in each pod beside a service, here one called `remanence` or `remanence-…`."""
 ENVIRONMENT: Final = "environment"
 CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})
 """Keys that may be a list of models, tried in order."""
 
-_COMMENT = re.compile(
-    r'("(?:[^"\\]|\\.)*+")'  # a string may contain comment marks
-    r"|//[^\n]*|/\*.*?(?:\*/|\Z)"
-    r"|,(?=(?:\s|//[^\n]*\n|/\*.*?\*/)*+[\]}])",  # a comma after the last item
-    re.DOTALL,
-)
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_LAST_COMMA = r",(?=(?:\s|//[^\n]*\n|/\*.*?\*/)*+[\]}])"
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)|{_LAST_COMMA}", re.DOTALL)
+"""A comment, or a comma after the last item; a string may contain comment marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ from datetime import datetime
 from remanence.dates import DateMention, may_replace, render_date, words_with_date
 from remanence.dates.language import language_of
 
+_CJK_WEEKDAY = (
+    "[월화수목금토일]요일|[月火水木金土日]曜日?|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]"
+)
 _WEEKDAY = re.compile(
-    r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|[월화수목금토일]요일|[月火水木金土日]曜日?"
-    r"|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]",
-    re.IGNORECASE,
+    rf"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|{_CJK_WEEKDAY}", re.IGNORECASE
 )
 _PARTICLES = ("은", "는", "이", "가", "을", "를", "과", "와", "으로", "로", "이랑", "랑")
 """Korean particles that depend on the sound before them: after a consonant, after a vowel."""

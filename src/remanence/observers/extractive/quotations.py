@@ -11,8 +11,6 @@ _OPENS = r"(?<![0-9A-Za-z].)(?!(?<=[\w.!?…,].)[^\S\n])"
 """A mark behind a number or a word opens no quotation, nor does one between "." and a space."""
 _SINGLE = r"['‘](?<!\w.)(?=\w)(?:[^'‘’\n]|(?<=\w)['’](?=\w))*+(?<=[.!?…,])['’](?!\w)"
 """A quotation in marks that are apostrophes as well ends a sentence: "the '90s", "friends'"."""
-QUOTATION: Final = re.compile(
-    "|".join(f"{pair[0]}{_OPENS}[^{pair}]{{0,{_MAX_QUOTATION}}}{pair[1]}" for pair in _PAIRS)
-    + f"|{_SINGLE}"
-)
+_MARKED = (f"{pair[0]}{_OPENS}[^{pair}]{{0,{_MAX_QUOTATION}}}{pair[1]}" for pair in _PAIRS)
+QUOTATION: Final = re.compile("|".join((*_MARKED, _SINGLE)))
 """A quotation, found from the left, so that none begins where another ends."""

@@ -17,11 +17,9 @@ _SALUTATION = re.compile(
 _SALUTATION_WORDS = 5
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 _FIELD_NAME = r"[^\W\d_][^\n:：]{1,20}+[:：]"
-_MAIL = re.compile(
-    r"^[^\S\n]*-{5,}(?!(?:BEGIN|END) )[^-\n]{4,60}-{5,}[^\S\n]*$"
-    rf"|(?:^{_FIELD_NAME}[^\S\n]++\S[^\n]*+\n){{2,}}+(?P<blank>[^\S\n]*\n)?",
-    re.MULTILINE,
-)
+_RULED_LINE = r"^[^\S\n]*-{5,}(?!(?:BEGIN|END) )[^-\n]{4,60}-{5,}[^\S\n]*$"
+_FIELDS = rf"(?:^{_FIELD_NAME}[^\S\n]++\S[^\n]*+\n){{2,}}+(?P<blank>[^\S\n]*\n)?"
+_MAIL = re.compile(rf"{_RULED_LINE}|{_FIELDS}", re.MULTILINE)
 """The line above a forwarded mail, unlike one of a certificate, or the fields at its head.
 
 A blank line may follow the fields.

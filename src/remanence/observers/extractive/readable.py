@@ -19,12 +19,11 @@ _FENCE = re.compile(
 )
 """A block of code or of output; its rows are read as those of a tool's result."""
 _MARKUP = re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.MULTILINE)
+_BOLD = r"\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
+_ITALIC = r"\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
+_UNDERLINED = r"__(?=[^\s_]+[^\S\n])([^_\n]{1,500}+)(?<!\s)__|_(?![\s_])([^_\n]{1,500}+)(?<!\s)_"
 _EMPHASIS = re.compile(
-    rf"({CODE})"
-    r"|(?<![A-Za-z0-9/*])\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
-    r"|(?<![A-Za-z0-9/*.)\]\\])\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
-    r"|(?<!\w)__(?=[^\s_]+[^\S\n])([^_\n]{1,500}+)(?<!\s)__(?!\w)"
-    r"|(?<!\w)_(?![\s_])([^_\n]{1,500}+)(?<!\s)_(?!\w)"
+    rf"({CODE})|(?<![A-Za-z0-9/*]){_BOLD}|(?<![A-Za-z0-9/*.)\]\\]){_ITALIC}|(?<!\w)(?:{_UNDERLINED})(?!\w)"
 )
 """Code, which stays, and bold and italic text.
 

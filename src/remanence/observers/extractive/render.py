@@ -13,11 +13,9 @@ from remanence.observers.extractive.sentences import CODE
 
 _UNITS = "%٪％؉‰℃℉㎀-㏟"
 """Signs behind a number, as a class of characters: per cent, and the squared units of Japanese."""
-_EDGES = re.compile(
-    r"^((?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+)"
-    rf"(.*(?:[\w{_UNITS}€£¥°`)+/]|(?<=[A-Za-z])#)|)([^\w{_UNITS}€£¥°`)+/]*+)$",
-    re.DOTALL,
-)
+_BEFORE = r"(?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+"
+_ENDS = rf"\w{_UNITS}€£¥°`)+/"
+_EDGES = re.compile(rf"^({_BEFORE})(.*(?:[{_ENDS}]|(?<=[A-Za-z])#)|)([^{_ENDS}]*+)$", re.DOTALL)
 """Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" are part of it."""
 _CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""

@@ -36,9 +36,9 @@ _TIME = r"(?:[ T,]+(?:[A-Z][a-z]{2,8},? )?([0-9]{1,2}:[0-9]{2})(?::[0-9]{2})?)"
 _STAMP = re.compile(
     rf"{_LEAD}(?:[\[(]{_DAY}{_TIME}?(?:Z| ?UTC)?[\])]|{_DAY}{_TIME}(?:Z| ?UTC)?){_TRAIL}"
 )
+_PRIORITY = "critical|important|note"
 _ANY_PRIORITY = re.compile(
-    rf"{_LEAD}(?:(CRITICAL|IMPORTANT|NOTE)\b{_TRAIL}"
-    rf"|(?i:[\[(](critical|important|note)[\])]{_TRAIL}|(critical|important|note):))"
+    rf"{_LEAD}(?:({_PRIORITY.upper()})\b{_TRAIL}|(?i:[\[(]({_PRIORITY})[\])]{_TRAIL}|({_PRIORITY}):))"
 )
 _ANY_TAG = re.compile(rf"{_LEAD}(?i:[\[(]({_TAG_NAMES})s?[\])]{_TRAIL}|({_TAG_NAMES}):)")
 _BRACED = rf"\{{\s?({_ANY_NUMBERS})\s?\}}|[\[(]\s?(?=#)({_ANY_NUMBERS})\s?[\])]"

@@ -23,10 +23,9 @@ _THOUGHTS = re.compile(
     r"^[^\S\n]*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 """Thoughts begin a line; within one, a note speaks of such a tag."""
+_THOUGHTS_END = r"</think(?:ing)?>|(?![^\w\n]*+\d)(?:(?!</?think)[^\n])++</think(?:ing)?>[ \t]*$"
 _UNOPENED_THOUGHTS = re.compile(
-    r"\A(?:(?:(?!<think)[^\n])*+\n)*?"
-    r"(?:</think(?:ing)?>|(?![^\w\n]*+\d)(?:(?!</?think)[^\n])++</think(?:ing)?>[ \t]*$)",
-    re.IGNORECASE | re.MULTILINE,
+    rf"\A(?:(?:(?!<think)[^\n])*+\n)*?(?:{_THOUGHTS_END})", re.IGNORECASE | re.MULTILINE
 )
 """Thoughts whose opening tag is in the prompt, where some chat templates put it.
 
