@@ -48,7 +48,7 @@ from remanence.pacing import FOREGROUND, Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
 from remanence.providers.shared_limit import SharedLimit
-from remanence.recall.fusion import within
+from remanence.recall.snippets import within
 from remanence.runtime import Runtime
 from remanence.types import (
     BudgetState,

@@ -55,7 +55,7 @@ from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource
-from remanence.recall.fusion import within
+from remanence.recall.snippets import within
 from remanence.runtime import DEFAULT_TENANT, Runtime, choose_engine
 from remanence.settings import Settings, policy_of
 from remanence.stores import mask_password, open_store

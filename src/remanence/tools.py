@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, RemanenceError, WrongUser
-from remanence.recall.fusion import redact_snippet
+from remanence.recall.snippets import redact_snippet
 from remanence.types import ErrorText, Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from remanence.notes.excerpts import beginning, both_ends, ending, fair_share, parts
 from remanence.observers.extractive.sentences import sentences
-from remanence.recall.fusion import snippet
+from remanence.recall.snippets import snippet
 
 _VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
 _TEXT = " ".join(_VALUES * 4)

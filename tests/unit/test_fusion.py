@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from remanence.recall.fusion import SNIPPET_CHARACTERS, fuse, snippet, within
+from remanence.recall.fusion import fuse
+from remanence.recall.snippets import SNIPPET_CHARACTERS, snippet, within
 from remanence.types import Hit
 
 

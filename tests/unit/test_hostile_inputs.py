@@ -20,7 +20,7 @@ from remanence.observers.extractive.sentences import sentences
 from remanence.observers.observable import observable
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
-from remanence.recall.fusion import snippet
+from remanence.recall.snippets import snippet
 from remanence.stores.terms import index_terms, query_terms
 from remanence.tokens.estimator import estimator
 from remanence.types import Message, ToolCallPart

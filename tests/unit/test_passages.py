@@ -14,13 +14,12 @@ from remanence.observers.extractive.sentences import sentences
 from remanence.recall.passages import (
     PASSAGE_CHARACTERS,
     Quote,
-    distinctive_words,
     near_quotes,
     outstanding,
-    question_of,
     quotes,
     render_quotes,
 )
+from remanence.recall.questions import distinctive_words, question_of
 from remanence.types import Hit
 
 

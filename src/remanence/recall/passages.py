@@ -7,7 +7,6 @@ but not its wording.
 """
 
 import math
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,36 +15,20 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
-from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
 from remanence.notes.excerpts import whole
 from remanence.notes.redact import redact
 from remanence.observers.extractive.sentences import Span, sentences
-from remanence.observers.learned.function_words import Language, likely_languages
 from remanence.protocols import CountTokens
 from remanence.recall.attribution import attribute
-from remanence.recall.fusion import (
-    WORD,
-    around,
-    by_reciprocal_rank,
-    fold,
-    redact_snippet,
-    snippet,
-)
+from remanence.recall.fusion import by_reciprocal_rank
+from remanence.recall.snippets import around, redact_snippet, snippet
+from remanence.recall.words import UNSPACED_LETTER, WORD, fold
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
 WHOLE_FACT: Final = 400
 """Length up to which a fact is quoted whole, as its sentences say little alone."""
-
-LONG_TURN: Final = 600
-"""Length from which only the questions and the first and last sentence of a turn are searched."""
-
-QUESTIONS: Final = 4
-"""Number of questions of a long turn that are searched, the last ones."""
-
-KEYWORDS: Final = 2
-"""Maximum number of words of a query that asks for these words, and for nothing of their topic."""
 
 MIN_COVERAGE: Final = 0.25
 """The share of a query's weight that a passage must cover."""
@@ -66,15 +49,6 @@ NEARER: Final = 0.9
 MIN_NEAR: Final = 20
 """Number of hits from which their median distance is one of unrelated texts."""
 
-_UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WITH_APOSTROPHE: Final = re.compile(rf"{WORD.pattern}(?:['’]{WORD.pattern})*")
-_UNSPACED_LETTER: Final = re.compile(f"[{_UNSPACED}]")
-_KANA: Final = re.compile("[\u3040-\u30ff]")
-_QUESTION_CLASSES: Final = frozenset({"what", "who", "when", "where", "why", "how"})
-_FILLER_CLASSES: Final = _QUESTION_CLASSES | {
-    *("now", "still", "already", "again", "also", "very", "please", "maybe")
-}
-"""Classes of words that a question may have, but its answer need not."""
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
 
@@ -113,61 +87,6 @@ class _Place(NamedTuple):
     start: int
     end: int
     term: str
-
-
-def question_of(turn: str) -> str:
-    """Return a short turn in full, and of a long one the questions, first and last sentence.
-
-    A long turn may contain a pasted page that is not part of the question.
-    """
-    text = turn.strip()
-    if len(text) <= LONG_TURN:
-        return text
-    said = [text[span.start : span.end] for span in sentences(text)]
-    questions = [sentence for sentence in said[1:-1] if sentence.endswith(("?", "？"))]
-    chosen = (*said[:1], *questions[-QUESTIONS:], *said[1:][-1:])
-    return "\n".join(sentence[:LONG_TURN] for sentence in chosen)
-
-
-def distinctive_words(question: str) -> str:
-    """Return the words of a question that an answer is likely to share."""
-    keys = [word.lower() for word in WORD.findall(question)]
-    likely = likely_languages(question, keys)
-    slight = {
-        key
-        for key in keys
-        if any(not _FILLER_CLASSES.isdisjoint(each.words.get(key, ())) for each in likely)
-    }
-    small = vocabulary_of(question).function_words | slight
-    words = (
-        part
-        for word in _WITH_APOSTROPHE.findall(_without_question_words(question, likely[0]))
-        if word.lower().replace("’", "'") not in small
-        for part in WORD.findall(word)
-        if part.lower() not in small
-        and (len(part) > 1 or part.isdigit() or _UNSPACED_LETTER.match(part))
-    )
-    return " ".join(dict.fromkeys(words))
-
-
-def _without_question_words(question: str, language: Language) -> str:
-    """Return a question in a script without spaces without its question words.
-
-    Those in kana stay, as a longer word may have the same letters: どう is in ぶどう.
-    """
-
-    def rest(word: re.Match[str]) -> str:
-        asks = not _QUESTION_CLASSES.isdisjoint(language.words.get(word[0], ()))
-        return " " if asks and not _KANA.search(word[0]) else word[0]
-
-    return language.anywhere.sub(rest, question) if language.anywhere else question
-
-
-def is_keyword_query(query: str) -> bool:
-    """Return whether a query has a keyword or two, in a script with spaces, and no other words."""
-    words = WORD.findall(query)
-    is_short = len(words) <= KEYWORDS and not _UNSPACED_LETTER.search(query)
-    return is_short and distinctive_words(query).split() == words
 
 
 def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
@@ -281,12 +200,12 @@ def _terms(query: str) -> Iterator[str]:
     """
     words = [word[:_MAX_TERM] for word in WORD.findall(query)]
     for word in words:
-        if _UNSPACED_LETTER.search(word):
+        if UNSPACED_LETTER.search(word):
             yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
         else:
             yield _stem(word)
     for left, right in pairwise(words):
-        if not _UNSPACED_LETTER.search(left + right):
+        if not UNSPACED_LETTER.search(left + right):
             yield f"{fold(left)} {_stem(right)}"
 
 
@@ -303,7 +222,7 @@ def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
 
 
 def _beginnings(text: str, term: str) -> Iterator[int]:
-    inside = bool(_UNSPACED_LETTER.match(term))
+    inside = bool(UNSPACED_LETTER.match(term))
     start = text.find(term)
     while start >= 0:
         if inside or not start or not text[start - 1].isalnum():

@@ -9,23 +9,23 @@ from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.background import guard_host_code
+from remanence.facts.tags import speaker_of
 from remanence.notes.excerpts import both_ends
 from remanence.observers.learned.topics import common_topic, topics
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
-from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
+from remanence.recall.fusion import by_reciprocal_rank, fuse
 from remanence.recall.indexer import EMBEDDER, embed
 from remanence.recall.passages import (
     Quote,
     by_passage,
-    distinctive_words,
-    is_keyword_query,
     merge_quotes,
     near_quotes,
     outstanding,
-    question_of,
     quotes,
 )
+from remanence.recall.questions import distinctive_words, is_keyword_query, question_of
+from remanence.recall.snippets import snippet
 from remanence.types import ConversationRef, Fact, FactCondition, Hit, Owner, RecallFilter
 
 MIN_POOL = 20
@@ -117,8 +117,8 @@ class Search:
             *ranked, unsure = await self._fact_rankings(
                 owner, query, meaning, pool, by_topic=by_topic, only=_condition(only, source)
             )
-            rankings += ([*map(fact_hit, facts)] for facts in ranked)
-            last = [*map(fact_hit, unsure)]
+            rankings += ([*map(_fact_hit, facts)] for facts in ranked)
+            last = [*map(_fact_hit, unsure)]
         here = of.id if isinstance(of, ConversationRef) else None
         found = (hit for hit in (*fuse(rankings), *last) if not _is_shown(hit, here, shown))
         best = tuple(itertools.islice(_without_copies(found), limit))
@@ -154,14 +154,14 @@ class Search:
             by_words, *by_meaning, _ = await self._fact_rankings(
                 owner, query, meaning, MIN_POOL, by_topic=False
             )
-            worded += map(fact_hit, by_words)
-            near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
+            worded += map(_fact_hit, by_words)
+            near += [near_quotes(map(_fact_hit, facts), query) for facts in by_meaning]
             if not by_words and meaning is None:
                 scored = await self._facts_on_topic(owner, question)
                 on_topic = [fact for fact, p in scored if p >= SURELY_ON_TOPIC][:QUOTED_ON_TOPIC]
         found = await _scan(lambda: quotes(worded, query), worded, query)
         best = merge_quotes([found, *near])
-        return (*best, *near_quotes(map(fact_hit, on_topic), query))
+        return (*best, *near_quotes(map(_fact_hit, on_topic), query))
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
         """Return the owner's best matching facts."""
@@ -192,7 +192,7 @@ class Search:
         question = question_of(query)
         words = distinctive_words(question)
         by_words = await self.store.search_facts(owner, words or query, limit=limit, only=only)
-        hits, known = [fact_hit(fact) for fact in by_words], {fact.id: fact for fact in by_words}
+        hits, known = [_fact_hit(fact) for fact in by_words], {fact.id: fact for fact in by_words}
         quoted = await _scan(lambda: quotes(hits, words), hits, query)
         scored = await self._facts_on_topic(owner, question, only) if by_topic else []
         covering = [known[quote.hit.source_id] for quote in quoted]
@@ -269,7 +269,7 @@ def _condition(only: RecallFilter, source: str | None) -> FactCondition | None:
     """Return the condition on facts of a filter and a conversation *source*; None if all meet it."""
     if source is None and only.since is None and only.until is None:
         return None
-    return lambda fact: source in (None, fact.conversation) and only.allows(fact_hit(fact))
+    return lambda fact: source in (None, fact.conversation) and only.allows(_fact_hit(fact))
 
 
 def _is_shown(hit: Hit, conversation: str | None, shown: Container[int]) -> bool:
@@ -294,3 +294,18 @@ async def _scan(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> 
     if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
         return look()
     return await asyncio.to_thread(look)
+
+
+def _fact_hit(fact: Fact) -> Hit:
+    """Return a fact as a hit."""
+    return Hit(
+        kind="fact",
+        text=fact.summary,
+        first_seq=fact.first_seq or 0,
+        last_seq=fact.last_seq or 0,
+        at=fact.valid_from,
+        score=0.0,
+        source_id=fact.id,
+        conversation=fact.conversation,
+        speaker=speaker_of(fact) or None,
+    )
