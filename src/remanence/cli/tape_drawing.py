@@ -1,7 +1,9 @@
 """The tape of a conversation with its three cursors, drawn with characters."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from remanence.cli import output
@@ -64,18 +66,20 @@ def draw_tape(
 
 def _runs(state: MemoryState, segments: Sequence[Segment]) -> Iterator[tuple[int, int, _Zone]]:
     """Yield the first and last message and the zone of each part of the tape, in order."""
-    ends = (0, state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
-    zones = [
-        zone
-        for zone, (start, end) in zip(_ZONES, pairwise(ends), strict=True)
-        for _ in range(start, end)
-    ]
-    for stretch in (stretch for segment in segments for stretch in segment.failed):
-        for seq in range(stretch.first_seq, min(stretch.last_seq, state.last_seq) + 1):
-            zones[seq - 1] = _GIVEN_UP
-    for zone, run in groupby(enumerate(zones, start=1), key=lambda each: each[1]):
-        seqs = [seq for seq, _ in run]
-        yield seqs[0], seqs[-1], zone
+    cursors = (state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
+    lost = [stretch for segment in segments for stretch in segment.failed]
+
+    def zone_of(last: int) -> _Zone:
+        is_lost = any(stretch.first_seq <= last <= stretch.last_seq for stretch in lost)
+        return _GIVEN_UP if is_lost else _ZONES[bisect_left(cursors, last)]
+
+    edges = {0, *cursors}
+    for stretch in lost:
+        edges |= {stretch.first_seq - 1, min(stretch.last_seq, state.last_seq)}
+    parts = [(first + 1, last, zone_of(last)) for first, last in pairwise(sorted(edges))]
+    for zone, run in groupby(parts, key=itemgetter(2)):
+        same = tuple(run)
+        yield same[0][0], same[-1][1], zone
 
 
 def _listing(ranges: Sequence[str]) -> str:
