@@ -340,6 +340,7 @@ class UsedOnce(ConnectionPool):
 @pytest.mark.postgres
 async def test_a_check_that_gets_no_connection_names_the_limit(migrated: str) -> None:
     pool = UsedOnce(migrated, min_size=1, max_size=1, timeout=0.1, open=True)
+    pool.wait(30)
     store = PostgresStore(pool, name="'memory'", clock=FixedClock())
     try:
         with pytest.raises(StoreUnavailable, match=r"after 0\.10 sec: .*max_connections"):
