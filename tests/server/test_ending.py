@@ -1,6 +1,7 @@
 """SIGTERM, SIGINT and SIGHUP: what is in progress ends in order, and nothing is left behind."""
 
 import asyncio
+import json
 import re
 import signal
 import sqlite3
@@ -13,6 +14,7 @@ import httpx2
 import openai
 import pytest
 from openai.types.chat import ChatCompletionUserMessageParam
+from openai.types.responses import ResponseErrorEvent
 from tests.server.conftest import Speaker, served
 from tests.server.process import Service, service
 from tests.wire.dialects import Reply
@@ -219,7 +221,7 @@ async def test_a_proxied_request_ends_with_an_error_that_its_client_reads(
         await client.close()
 
     if stream:
-        assert error.code == "server_ending"
+        assert error.code == error.type == "server_error"
         assert str(error) == "the server is shutting down: send the request again"
     else:
         assert isinstance(error, openai.InternalServerError)
@@ -245,6 +247,24 @@ async def test_a_proxied_stream_is_ended_before_the_process(
     assert "the server is shutting down" in rest[-1]
     assert code == 0
     assert "Traceback" not in "".join(running.log)
+
+
+async def test_a_stream_of_the_responses_api_ends_with_an_error_in_its_form(
+    memory: Memory, answering: ModelServer
+) -> None:
+    held, ending = Held(Reply("Gate B42 is open.")), asyncio.Event()
+    answering.script(held)
+    app = create_app(memory, openai_url=answering.url, ending=ending, grace_seconds=0.1)
+    body = {"model": "gpt-5", "input": QUESTION, "stream": True}
+    async with served(app) as server, asyncio.timeout(60), asyncio.TaskGroup() as group:
+        asked = group.create_task(server.http.post("openai/v1/responses", json=body))
+        await held.reached.wait()
+        ending.set()
+
+    *_, before, last = re.findall("^data: (.*)$", asked.result().text, re.MULTILINE)
+    error = ResponseErrorEvent.model_validate_json(last)
+    assert error.code == "server_error"
+    assert error.sequence_number == json.loads(before)["sequence_number"] + 1
 
 
 async def ask_openai(client: openai.AsyncOpenAI, *, stream: bool) -> openai.APIError:
@@ -279,7 +299,7 @@ async def test_an_answer_that_comes_within_the_grace_period_is_sent_whole(
         held.gate.set()
 
     assert asked.result().text.endswith("data: [DONE]\n\n")
-    assert "server_ending" not in asked.result().text
+    assert "server_error" not in asked.result().text
 
 
 async def test_a_closed_terminal_ends_the_server_in_order(tmp_path: Path) -> None:

@@ -229,7 +229,8 @@ async def test_a_stream_that_breaks_off_is_a_failed_call_of_the_ledger(memory: M
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with served(create_app(memory, anthropic_url=url)) as proxy:
             path, named = "anthropic/v1/messages", {"x-remanence-conversation": "trip"}
-            await proxy.http.post(path, json=body_of(path, "Gate?"), headers=named)
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await proxy.http.post(path, json=body_of(path, "Gate?"), headers=named)
 
     [total] = await memory.usage()
     assert (total.calls, total.failed_calls, total.input_tokens) == (1, 1, 9)

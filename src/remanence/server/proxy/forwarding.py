@@ -82,11 +82,12 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """A provider, the header with its key, and its errors by type and message."""
+    """A provider, the header with its key, its errors by type and message, and one to try again after."""
 
     provider: str
     credential: Callable[[str], tuple[str, str]]
     error: Callable[[str, str], JsonObject]
+    overloaded: str
 
 
 OPENAI_DIALECT: Final = Dialect(
@@ -95,11 +96,13 @@ OPENAI_DIALECT: Final = Dialect(
     error=lambda kind, message: {
         "error": {"message": message, "type": kind, "param": None, "code": kind}
     },
+    overloaded="server_error",
 )
 ANTHROPIC_DIALECT: Final = Dialect(
     provider="anthropic",
     credential=lambda key: ("x-api-key", key),
     error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
+    overloaded="overloaded_error",
 )
 
 
@@ -172,7 +175,7 @@ class Forwarder:
             self._warn_of_missing_key(sent, received.status_code)
             is_ok = received.status_code == 200
             if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
-                response: Response = StreamingResponse(self._relay_events(turn, received))
+                response: Response = self._body(self._relay_events(turn, received))
             elif is_ok and turn is not None:
                 response, turn = await self._read_and_store(turn, received)
                 prepared = replace(prepared, turn=turn)
@@ -221,7 +224,7 @@ class Forwarder:
             await self._requests.record(turn, usage_in(body or {}))
         return stored
 
-    def _body(self, pieces: AsyncIterator[bytes], status: int) -> Response:
+    def _body(self, pieces: AsyncIterator[bytes], status: int = 200) -> Response:
         return _Body(pieces, status, failed=partial(self._failure, _BROKE_OFF))
 
     async def _relay_events(
@@ -230,8 +233,8 @@ class Forwarder:
         """Yield a stream as it arrives, and store the answer to a turn before sending its end.
 
         An answer that breaks off, or has an unreadable event, is not stored: the client's next
-        request shows what the client kept of it. The stream ends with an event `error` if the
-        answer breaks off, or is still open when the grace period ends.
+        request shows what the client kept of it. A stream that is still open when the grace period
+        ends has an event `error` as its last.
         """
         max_bytes = _STREAM_FACTOR * self._max_answer_bytes
         decoder = Decoder(_encoding_of(response))
@@ -251,12 +254,11 @@ class Forwarder:
                 if recorder is not None:
                     await recorder.end()
             outcome = "ok"
-        except httpx2.HTTPError as error:
+        except httpx2.HTTPError:
             outcome = "connection"
-            message = self._failure(_BROKE_OFF, error)
-            yield _error_event(self._dialect.error("upstream_disconnected", message), number)
+            raise
         except Closed as error:
-            yield _error_event(self._dialect.error("server_ending", str(error)), number)
+            yield _error_event(self._dialect.error(self._dialect.overloaded, str(error)), number)
         finally:
             if recorder is not None:
                 await recorder.close(outcome)
@@ -293,7 +295,7 @@ class _Upload:
         is_chunked, length = _is_chunked(request), request.headers.get("content-length", "0")
         self.is_streamed = not is_read and (is_chunked or length != "0")
         is_counted = self.is_streamed and not is_chunked
-        self.headers = [("content-length", length)] if is_counted else []
+        self.headers = [(b"content-length", length.encode())] if is_counted else []
         if not self.is_streamed:
             self._is_sent.set()
 
@@ -440,17 +442,22 @@ def _open_client(seconds: float) -> httpx2.AsyncClient:
     )
 
 
-def _headers_to_send(request: Request, credential: tuple[str, str] | None) -> list[tuple[str, str]]:
-    """Return the client's headers for the provider, without our own keys."""
+def _headers_to_send(
+    request: Request, credential: tuple[str, str] | None
+) -> list[tuple[bytes, bytes]]:
+    """Return the client's headers for the provider as they came, without our own keys."""
     left_out = _NOT_SENT | _named_by_connection(request.headers.getlist("connection"))
     kept = [
         (name, value)
-        for name, value in request.headers.items()
-        if name not in left_out and not token_in(value)
+        for name, value in request.headers.raw
+        if name.decode("latin-1") not in left_out and not token_in(value.decode("latin-1"))
     ]
-    if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
-        kept.append(credential)
-    return [*kept, ("accept-encoding", "identity")]
+    if credential is not None and not any(
+        name.decode("latin-1") in CREDENTIALS for name, _ in kept
+    ):
+        name, value = credential
+        kept.append((name.encode(), value.encode()))
+    return [*kept, (b"accept-encoding", b"identity")]
 
 
 def _encoding_of(response: httpx2.Response) -> str:
