@@ -230,6 +230,27 @@ async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget
     assert not changes.ended
 
 
+@pytest.mark.parametrize(
+    ("texts", "ended"),
+    [
+        (("I have epilepsy.", "Please forget that."), ["I have epilepsy."]),
+        (("I have two sons. I have epilepsy. Please forget that.",), ["I have epilepsy."]),
+        (("Ich habe Epilepsie. Bitte nicht speichern.",), ["Ich habe Epilepsie."]),
+        (("Tengo epilepsia.", "Uy. Eso no lo guardes."), ["Tengo epilepsia."]),
+        (("てんかんがあります。これは記録しないでください。",), ["てんかんがあります。"]),
+        (("I have epilepsy. Can I drive?", "Forget it."), []),
+        (("I have epilepsy.", "Find me a flight to Oslo.", "Forget it."), []),
+        (("I have epilepsy.", "Please forget what I said about Rome."), []),
+    ],
+)
+async def test_a_request_that_names_nothing_ends_the_statement_right_before_it(
+    texts: tuple[str, ...], ended: list[str]
+) -> None:
+    changes = changes_by(await requested(*texts))
+
+    assert [fact.summary for fact in changes.facts if fact.valid_to] == ended
+
+
 async def test_a_fact_told_and_taken_back_in_one_extraction_is_no_current_fact() -> None:
     said = "I have epilepsy."
     changes = changes_by(

@@ -39,6 +39,11 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     return of_topic if len(of_topic) <= _MAX_OF_TOPIC else ()
 
 
+def names_nothing(request: str) -> bool:
+    """Return whether all words of a request ask: "Please don't keep that anywhere."."""
+    return all(map(asks_to_forget, _content(request)))
+
+
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
     """Return the facts that name somebody with whose name a request ends.
 

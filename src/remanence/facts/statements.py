@@ -11,6 +11,7 @@ from typing import NamedTuple
 from remanence.dates import resolve_dates
 from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
+from remanence.facts.requests import names_nothing
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
@@ -60,7 +61,7 @@ class Statement(NamedTuple):
 
     The first may depend on what is `quoted`: an earlier statement that it gives another value, and a
     question or a proposal in the message before. If it `forgets`, it is no statement, but a request
-    to forget one.
+    to forget one: the one before it that it has as `meant` if its own words name nothing.
     """
 
     text: str
@@ -69,10 +70,13 @@ class Statement(NamedTuple):
     source: Message
     quoted: tuple[Quotation, ...] = ()
     forgets: bool = False
+    meant: "Statement | None" = None
 
     @property
     def summary(self) -> str:
         """The statement as a fact has it: dates are resolved, secrets redacted."""
+        if self.meant is not None:
+            return self.meant.summary
         said = summarize(self.text, self.source)
         for quotation in reversed(self.quoted):
             said = redact(quotation.before(said))
@@ -97,11 +101,13 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     What a sentence states beside its question is a statement of its own. A sentence that says little
     is joined to those before it in its line. One that opens its message is preceded by the question
     or the proposal that it answers, and is left out if there is neither. One that gives a statement
-    shortly before another value is preceded by that.
+    shortly before another value is preceded by that. A request to forget that names nothing means the
+    statement which its speaker made right before it.
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
     earlier: deque[Statement] = deque(maxlen=MAX_BACK)
+    latest: dict[str, Statement] = {}
     for said in spoken_texts(messages):
         if said is None:
             yield None
@@ -109,7 +115,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
         if before is not None and before.message is not said.message:
             reply = before
         if said.role == "user":
-            for statement in _statements_of(said, reply, earlier):
+            for statement in _statements_of(said, reply, earlier, latest):
                 if statement is not None and not statement.forgets:
                     earlier.append(statement)
                 yield statement
@@ -172,14 +178,26 @@ def _asks_to_forget(line: Line) -> bool:
 
 
 def _statements_of(
-    said: SpokenText, reply: SpokenText | None, earlier: Iterable[Statement]
+    said: SpokenText,
+    reply: SpokenText | None,
+    earlier: Iterable[Statement],
+    latest: dict[str, Statement],
 ) -> Iterator[Statement | None]:
+    """Yield what a text states or asks to forget, None after each step.
+
+    The *latest* statement of each speaker is that behind which they have said nothing but remarks.
+    """
     before = _end(reply, said.message) if reply else None
     opens, is_answered = True, False
     for span, lines, scores in _passages(said):
         first, text = lines[0], said.text[span.start : span.end]
+        last = latest.get(said.message.speaker)
+        is_passing = is_filler(scores) and not QUESTION_MARK.search(first.text)
+        if not is_passing:
+            latest.pop(said.message.speaker, None)
         if _asks_to_forget(first):
-            yield Statement(text, lines, scores, said.message, forgets=True)
+            request = Statement(text, lines, scores, said.message, forgets=True)
+            yield request._replace(meant=_find_meant(request, last))
             yield None
             continue
         asked = opens and before is not None and before.asks
@@ -195,10 +213,19 @@ def _statements_of(
         if before and opens and goes_on:
             answered = (before,)
         if revised or ((answered or not is_unclear) and any(map(states, lines))):
-            yield Statement(text, lines, scores, said.message, (*revised, *answered))
+            statement = Statement(text, lines, scores, said.message, (*revised, *answered))
+            latest[said.message.speaker] = statement
+            yield statement
             is_answered = True
-        opens = opens and not revised and is_filler(scores) and not QUESTION_MARK.search(first.text)
+        opens = opens and not revised and is_passing
         yield None
+
+
+def _find_meant(request: Statement, last: Statement | None) -> Statement | None:
+    """Return the *last* statement of a speaker if a request soon after it names nothing else."""
+    if last is None or not names_nothing(request.text):
+        return None
+    return last if _is_soon_after(last.source, request.source) else None
 
 
 def _find_revised(
@@ -211,8 +238,8 @@ def _find_revised(
         for one in earlier
         if one.source.speaker == source.speaker != reply.message.speaker
         and not have_other_owners(meaning_of(one.text), meaning_of(words))
-        and source.seq - MAX_BACK <= one.source.seq < reply.message.seq
-        and _seconds_between(one.source, source) <= MAX_SECONDS
+        and one.source.seq < reply.message.seq
+        and _is_soon_after(one.source, source)
     ]
     score, best = max(scored, key=itemgetter(0), default=(-inf, None))
     if best is None or score < 0 or len(best.summary) > _MAX_CHARACTERS:
@@ -220,10 +247,12 @@ def _find_revised(
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 
 
-def _seconds_between(earlier: Message, later: Message) -> float:
+def _is_soon_after(earlier: Message, later: Message) -> bool:
+    if later.seq - earlier.seq > MAX_BACK:
+        return False
     if earlier.created_at is None or later.created_at is None:
-        return 0.0
-    return (later.created_at - earlier.created_at).total_seconds()
+        return True
+    return (later.created_at - earlier.created_at).total_seconds() <= MAX_SECONDS
 
 
 def _passages(said: SpokenText) -> Iterator[_Passage]:

@@ -20,7 +20,8 @@ class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
     `replaces` is the id of the known fact that it supersedes. If it `forgets`, its summary is a
-    request of the user: it becomes no fact, and ends those that it names.
+    request of the user, or the statement that a request points back at: it becomes no fact, and
+    ends those that it names.
     """
 
     summary: str
