@@ -133,6 +133,34 @@ async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, a
 
 
 @pytest.mark.parametrize(
+    ("request_", "text", "answer"),
+    [
+        (
+            "Traduis en français : I can offer you 50 GB more. Or else a 4G key.",
+            "Je peux vous offrir soit 50 Go de plus, soit une clé 4G.",
+            "va pour les 50 Go",
+        ),
+        (
+            "次の文を英語にしてください。「私は医者です。」",
+            "I am a doctor and I live in Berlin.",
+            "じゃあ金曜の19時で",
+        ),
+        (
+            "Wie klingt das als Aushang?",
+            "„Das Standesamt hat am 3. zu, der 10. August ist noch frei.“",
+            "dann am 10.",
+        ),
+    ],
+)
+async def test_a_text_that_the_agent_translates_or_drafts_is_no_proposal(
+    request_: str, text: str, answer: str
+) -> None:
+    assert not any(
+        text[1:-1] in fact.summary for fact in await facts(request_, f"> {text}", answer)
+    )
+
+
+@pytest.mark.parametrize(
     ("before", "summaries"),
     [
         ("I weigh 82 kg.", ["bo: I weigh 82 kg."]),

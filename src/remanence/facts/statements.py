@@ -106,6 +106,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
+    has_text = False
     earlier: deque[Statement] = deque(maxlen=MAX_BACK)
     latest: dict[str, Statement] = {}
     for said in spoken_texts(messages):
@@ -113,12 +114,13 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
             yield None
             continue
         if before is not None and before.message is not said.message:
-            reply = before
+            reply = _as_handed_over(before) if has_text else before
         if said.role == "user":
             for statement in _statements_of(said, reply, earlier, latest):
                 if statement is not None and not statement.forgets:
                     earlier.append(statement)
                 yield statement
+            has_text = any(line.is_handed_over for line in said.lines)
         before = said
 
 
@@ -164,7 +166,7 @@ def _may_state(line: Line) -> bool:
 
 
 def _is_own(line: Line) -> bool:
-    """Return whether a line is short enough and, as far as its place says, in the user's own words."""
+    """Return whether a line is short enough and, as far as its place says, in its speaker's own words."""
     return not (line.is_quoted or line.is_handed_over) and len(line.text) <= _MAX_CHARACTERS
 
 
@@ -346,8 +348,9 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
 def _end(said: SpokenText, answer: Message) -> Quotation | None:
     """Return the short sentence that a text ends with, "Shall I?" with the one before it.
 
-    None for a remark such as "Good morning!", and for what another member of a group states: only
-    an agent's proposal is taken up, as a member may speak of themselves.
+    None for a remark such as "Good morning!", for a statement that is quoted or translated, and for
+    one of another member of a group: only an agent's proposal is taken up, as a member may speak of
+    themselves.
     """
     if said.role == "tool" or not said.lines:
         return None
@@ -358,4 +361,11 @@ def _end(said: SpokenText, answer: Message) -> Quotation | None:
     found = find_end(texts, said.message, answer, is_vague=is_vague)
     if found is None or found.asks:
         return found
-    return None if said.role == "user" or is_remark(found.text, scores) else found
+    is_other = said.role == "user" or not _is_own(ending[-1])
+    return None if is_other or is_remark(found.text, scores) else found
+
+
+def _as_handed_over(reply: SpokenText) -> SpokenText:
+    """Return a reply to a message that hands over a text: it may be that in other words."""
+    lines = tuple(line._replace(is_handed_over=True) for line in reply.lines)
+    return reply._replace(lines=lines)
