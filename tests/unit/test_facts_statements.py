@@ -415,3 +415,11 @@ def test_only_a_statement_with_one_quotation_is_surely_from_two_messages(
     )
 
     assert quotes_once(fact) is is_sure
+
+
+@pytest.mark.parametrize("text", ["Write dates as day, month, year.", "Spell names as I do."])
+async def test_a_wish_is_one_whatever_it_follows(text: str) -> None:
+    (first,), (later,) = await facts(text), await facts("> OK.", text)
+
+    assert first.type == "behavior"
+    assert first == replace(later, first_seq=1, last_seq=1)

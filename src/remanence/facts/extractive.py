@@ -78,11 +78,12 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
     over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = (CORRECTION,) if over["corr"] >= 0 else ()
-    wish = max(_WISHES, key=over.__getitem__)
-    asks = over[wish] - max(over["personal"], 0) + fact_scores(said.text)[WISH]
+    lines = [scorer().above(alone(line)) for line in said.lines]
+    own = {head: max(above[head] for above in lines) for head in over}  # whatever they follow
+    wish = max(_WISHES, key=own.__getitem__)
+    asks = own[wish] - max(own["personal"], 0) + fact_scores(said.text)[WISH]
     if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
         return "behavior", (_WISHES[wish], *corrects)
-    homes = (scorer().over(scorer().score(alone(line)), HOME_SCORE) for line in said.lines)
-    home = (HOME,) if max(homes) >= SURE_HOME else ()
+    home = (HOME,) if own[HOME_SCORE] >= SURE_HOME else ()
     is_ahead = over["next"] + over["fut"] >= _SURE_EVENT
     return "event" if is_ahead else "profile", (*home, *corrects)
