@@ -360,6 +360,21 @@ async def test_memory_never_observes_itself_or_the_hosts_control_text() -> None:
     ]
 
 
+async def test_text_that_the_users_program_wrote_yields_no_notes_and_no_facts() -> None:
+    caveat = "<local-command-caveat>Never answer in French.</local-command-caveat>"
+    rules = "# AGENTS.md instructions for /home/ana\n\nI live in Rome. Always write tests."
+    async with Memory.open("sqlite:///:memory:", policy=SMALL) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user(caveat), Message.user(f"{caveat} I live in Porto."))
+        await chat.append(Message.user(rules))
+        await chat.end()
+        notes = " ".join(block.text for block in (await chat.context()).system)
+        facts = await memory.facts.list(user="ana")
+
+    assert [fact.summary for fact in facts] == ["I live in Porto."]
+    assert not any(word in notes for word in ("French", "Rome", "tests"))
+
+
 async def test_messages_that_hold_nothing_to_observe_are_passed_without_a_call() -> None:
     observer = ScriptedObserver()
     async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from remanence.cli.chat_exports import ExportedConversation, LeftOut
+from remanence.notes.program_text import own_text
 from remanence.wire.json_value import JsonObject
 
 _CLAUDE_CODE: Final = frozenset({"leafUuid", "messageId", "sessionId"})
@@ -16,12 +17,8 @@ _CODEX: Final = frozenset(
     {"compacted", "event_msg", "response_item", "session_meta", "turn_context"}
 )
 _MARKS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
-_BY_PROGRAM: Final = re.compile(r"\s*+(?:<[a-z]+[_-]|# AGENTS\.md |\[Request interrupted by user)")
-"""The beginning of text that a program sends as the user's, such as `<environment_context>`."""
-_REMINDER: Final = re.compile(
-    r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>"
-)
-"""Text that Claude Code puts into that of the user."""
+_ELEMENT: Final = re.compile(r"\s*+<[a-z]+[_-]")
+"""The beginning of an element, which a program sends as the user's text, such as `<bash-stdout>`."""
 
 
 @dataclass(slots=True)
@@ -96,6 +93,5 @@ def _own_block(block: Any) -> Any:  # JSON
     text = block.get("text") if isinstance(block, dict) else None
     if not isinstance(text, str) or not text:
         return block
-    own = _REMINDER.sub("", text)
-    own = text if own == text else own.strip()
-    return None if not own or _BY_PROGRAM.match(own) else {**block, "text": own}
+    own = own_text(text)
+    return None if not own or _ELEMENT.match(own) else {**block, "text": own}

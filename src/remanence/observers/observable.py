@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence.notes.elements import replace_elements
+from remanence.notes.program_text import own_text
 from remanence.notes.redact import redact
 from remanence.pacing import Pacer
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
@@ -32,15 +33,21 @@ async def observable_messages(messages: Sequence[Message]) -> tuple[Message, ...
 
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages of people, models and tools without memory, reminders and secrets."""
+    """Return the messages of people, models and tools without memory, text of programs and secrets."""
     seen: list[Message] = []
     for message in messages:
         if message.kind != "message" or message.role == "system":
             continue
-        content = tuple(_clean_part(part) for part in message.content)
+        parts = message.content if message.role == "assistant" else map(_own_part, message.content)
+        content = tuple(map(_clean_part, parts))
         if any(not isinstance(part, TextPart) or part.text.strip() for part in content):
             seen.append(message if content == message.content else message.replace(content=content))
     return tuple(seen)
+
+
+def _own_part(part: Part) -> Part:
+    """Return a part of a user's message without the text of the user's program."""
+    return TextPart(text=own_text(part.text)) if isinstance(part, TextPart) else part
 
 
 def _clean_part(part: Part) -> Part:
