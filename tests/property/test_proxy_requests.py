@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.timeout(1_800)
 IS_LONG = settings.get_current_profile_name() == "long"
 LIVES = itertools.count()
 """Each life begins on a day of its own, so that their contexts are told apart."""
+
+RULE = re.compile(r"<system-reminder>Rule \d\.</system-reminder>")
+"""What a client's program puts into messages of the user, which no notes cover."""
 
 IN_A_ROW = "as the one before it"
 """Two messages of a user in a row, which Anthropic takes for one."""
@@ -83,6 +87,7 @@ class Client:
             path = self._cut(path, self._window, "trim")
         if not path or path[-1].role == "assistant":
             text = f"I note {self.mark()} of the boats to the island, please."
+            text += f"<system-reminder>Rule {move.at}.</system-reminder>" if move.at > 6 else ""
             calls = path[-1].calls if path else ()
             path = (*path, Said("user", text if move.has_words or not calls else "", calls))
         self.path = path
@@ -220,6 +225,8 @@ async def send(
     told = {part for one in stored for part in pieces_of(one)} - {answer.text}
     told -= {f"call {id_}" for id_ in calls}
     shown, own = list(pieces(form, sent)), list(pieces(form, body))
+    lost = {*RULE.findall(json.dumps(body))} - {*RULE.findall(json.dumps(sent))}
+    assert not lost, f"{lost} of {own} in {sent}"
     assert not (lost := {*own} - {*shown} - noted), f"{lost} of {own} in {sent}"
     assert sent == body or not (lost := told - {*shown} - noted), f"{lost} of the tape in {sent}"
     assert [one for one in shown if one in own] == [one for one in own if one in shown]

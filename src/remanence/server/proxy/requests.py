@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain as flatten, count, groupby
+from itertools import count, groupby
 from operator import itemgetter
 from typing import Final
 
@@ -15,11 +15,13 @@ from remanence import telemetry
 from remanence.context.context import Context, Omitted, shown_whole
 from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
+from remanence.notes.program_text import own_text
 from remanence.providers.requests import Tokens, tokens_of
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_prompt, is_reference, read_units
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
 from remanence.server.proxy.identity import chain, count_as_one
+from remanence.server.proxy.instructions import keep_instructions
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import (
     MEMORY,
@@ -219,12 +221,13 @@ class Requests:
         newest = next((at for at in backwards if _is_user_text(messages[at])), None)
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         model = storable(f"{api.provider}:{body.get('model')}")[:_MAX_MODEL_CHARACTERS]
-        beside: list[object] = [*prompts, *filter(is_prompt, own)]
+        beside: list[object] = [*prompts, *await asyncio.to_thread(keep_instructions, units)]
+        beside += await _raw_prompts(units, stored)
         beside += [messages[at].full_text for at in stored.not_on_tape]
         context = await stored.conversation.context(
             system=await asyncio.to_thread(_overhead, body, beside),
             # Only the first request of a turn shows what is recalled for it.
-            recall=messages[stored.length - 1].text if is_asked else None,
+            recall=_own_text(messages[stored.length - 1]) if is_asked else None,
             model=model,
         )
         rewritten = self._rewrite(api, body, units, stored, context, newest)
@@ -271,7 +274,7 @@ class Requests:
         """Return the request with notes, the client's own newest messages, and recalled passages.
 
         Older messages that are not on the tape, and so not in the notes, are kept before the newest
-        ones, as are prompts. None if there is nothing to change.
+        ones, as are prompts and instructions of the client's program. None if there is nothing to change.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = [message for message in context.messages if message.role != "system"]
@@ -299,7 +302,7 @@ class Requests:
         own = [units[at].message for at in whole_units]
         if (lost := orphan([*own, *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
-        kept = _kept(units[:first], whole_units)
+        kept = keep_instructions(units[:first], whole_units)
         if volatile and newest is not None:
             units = [*units]
             units[newest] = _with_text(units[newest], volatile, api.text_type)
@@ -352,7 +355,13 @@ def _has_answer(messages: Sequence[Message]) -> bool:
 
 
 def _is_user_text(message: Message) -> bool:
-    return message.role == "user" and bool(message.text.strip())
+    return message.role == "user" and bool(_own_text(message).strip())
+
+
+def _own_text(message: Message) -> str:
+    """Return the text of a user's message without that of the client's program."""
+    texts = (part.text for part in message.content if isinstance(part, TextPart))
+    return "\n".join(own for text in texts if (own := own_text(text)))
 
 
 def _prepend(begun: Message, answer: Message) -> Message:
@@ -447,12 +456,11 @@ def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) ->
     return kept
 
 
-def _kept(units: Sequence[Unit], whole: Collection[int]) -> list[JsonObject]:
-    """Return the objects of the units at the indices *whole*, and the prompts of all others."""
-    parts = (
-        unit.objects if index in whole else unit.replace_by(()) for index, unit in enumerate(units)
-    )
-    return [*flatten.from_iterable(parts)]
+async def _raw_prompts(units: Sequence[Unit], stored: Stored) -> list[JsonObject]:
+    """Return the prompts among the raw messages, where repeated ones are forwarded, too."""
+    state = await stored.conversation.state()
+    raw = max(0, stored.length - (state.last_seq - state.tail_seq + 1))
+    return [one for unit in units[raw:] for one in filter(is_prompt, unit.objects)]
 
 
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
