@@ -448,6 +448,22 @@ def test_a_note_keeps_the_unit_of_a_value(value: str) -> None:
     assert render_words(tuple(said)) == f"it is {value}"
 
 
+@pytest.mark.parametrize(
+    "said", ["à 20 %, au lac", "80 °C; puis 90 °C", "« Bien », dit-il", "de « A » à « B », puis"]
+)
+def test_a_note_keeps_the_comma_behind_a_mark_with_a_space_before_it(said: str) -> None:
+    assert render_words(tuple(words(f"{said}.", vocabulary_of(""), opens=True))) == said
+
+
+@pytest.mark.parametrize(("opening", "closing"), ['""', "“”", "„”", "«»", ("« ", " »")])
+def test_a_note_closes_a_quotation_whose_end_is_in_another_sentence(
+    opening: str, closing: str
+) -> None:
+    said = f"Les parents ont écrit {opening}Chers amis, la fête est finie"
+    found = render_words(tuple(words(f"{said}.", vocabulary_of(""), opens=True)))
+    assert found == f"{said}{closing}"
+
+
 def test_a_note_keeps_arabic_signs_and_commas() -> None:
     said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said

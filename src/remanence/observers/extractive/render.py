@@ -33,7 +33,11 @@ _TURNED_CLOSING = "«‹"
 _QUOTING = "“”„"
 """Marks of which a quotation has two, which ones depends on the language."""
 _PAIRS = tuple(zip(_OPENING, _CLOSING, strict=True))
-_KEPT_TAIL = f"{_CLOSING},;:%、，،؛"
+_UNCLOSED = re.compile(r"(?<=\s)([\"“„](?=\w)|« ?(?=\w))[^\"“”„«»]*$")
+"""A quotation behind other words whose end is in another sentence."""
+_ENDINGS = {'"': '"', "“": "”", "„": "”", "«": "»", "« ": " »"}
+_PAUSES = ",;:、，،؛"
+_KEPT_TAIL = f"{_CLOSING}{_PAUSES}%"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = re.compile(r"(?:[,;:–—、，،؛\s]|(?<=\s)-)+$")
@@ -83,7 +87,7 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             word = word._replace(text=word.text.rstrip("'’") + chunk[-1])
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
-        if chunk in _QUOTES or (place and chunks[place + 1 :] and chunk in _BETWEEN):
+        if place and chunks[place + 1 :] and chunk in _BETWEEN:
             word = Word(chunk, chunk)
         goes_on = chunks[place + 1 :] and chunk.endswith(".") and not chunk.endswith("..")
         if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
@@ -128,8 +132,10 @@ def render_words(parts: Sequence[Word]) -> str:
 
 
 def _without_loose_ends(text: str) -> str:
-    """Return the line without trailing punctuation and unpaired brackets."""
+    """Return the line without trailing punctuation and unpaired brackets, its quotation closed."""
     text = _LOOSE_ENDS.sub("", text)
+    if unclosed := _UNCLOSED.search(text):
+        text += _ENDINGS[unclosed[1]]
     if text.count("`") % 2:
         text = text.replace("`", "")
     is_quoted = sum(map(text.count, _QUOTING)) % 2 == 0
@@ -229,8 +235,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
         while tail and unicodedata.category(tail[0])[0] == "M":  # a vowel sign, an accent
             core, tail = core + tail[0], tail[1:]
     else:
-        signs = "".join(filter(_is_sign, chunk.replace("-", "")))
-        return Word(signs, signs) if signs else None
+        signs = "".join(m for m in chunk.replace("-", "") if _is_sign(m) or m in _QUOTES)
+        return Word(signs + chunk[len(chunk.rstrip(_PAUSES)) :], signs) if signs else None
     key = core.lower().replace("’", "'")
     if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
         core, tail = f"{core}!", tail[1:]  # the end of a password as well as of the sentence
