@@ -566,22 +566,17 @@ async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> 
     assert kinds == sorted(kinds, key=("reflection", "own_facts", "observation").index)
 
 
-async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small() -> None:
-    rule = "Never send anything to my boss without asking me."
-    weaker = [f"My daughter {name} is allergic to peanuts." for name in string.ascii_uppercase]
+async def own_facts(policy: Policy, *summaries: str) -> str:
+    """Own facts in the context of a conversation whose notes have none of them, one said a day."""
     boats = drafting("boats")
+    at = FixedClock().now()
     facts = tuple(
-        FactDraft(
-            summary=text,
-            first_seq=1,
-            last_seq=2,
-            valid_from=FixedClock().now() + timedelta(days=day),
-        )
-        for day, text in enumerate((rule, *weaker))
+        FactDraft(summary=text, first_seq=1, last_seq=2, valid_from=at + timedelta(days=day))
+        for day, text in enumerate(summaries)
     )
     async with Memory.open(
         IN_MEMORY,
-        policy=CONDENSING.replace(facts_tokens=320),
+        policy=policy,
         observer=ScriptedObserver([boats] * 40),
         reflector=ScriptedReflector([boats] * 40),
         extractor=ScriptedFacts(facts),
@@ -591,10 +586,36 @@ async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small(
             await chat.append(Message.user(question(number)), Message.assistant("Yes. " * 30))
             await chat.flush()
         (shown,) = texts(await chat.context(), "own_facts")
+    return shown
+
+
+async def test_the_surest_of_a_conversations_own_facts_stay_where_room_is_small() -> None:
+    rule = "Never send anything to my boss without asking me."
+    weaker = [f"My daughter {name} is afraid of dogs." for name in string.ascii_uppercase]
+    shown = await own_facts(CONDENSING.replace(facts_tokens=320), rule, *weaker)
 
     assert rule in shown
     assert "daughter Z" in shown
     assert "daughter A " not in shown
+
+
+async def test_an_illness_told_in_many_words_stays_beside_a_standing_wish() -> None:
+    wish = "Never send anything to my boss without asking me."
+    illness = (
+        "I have coeliac disease, so every recipe, snack or sauce has to be free of gluten and rye."
+    )
+    shown = await own_facts(CONDENSING, wish, illness, "I play the drums in a band.")
+
+    assert wish in shown
+    assert illness in shown
+
+
+async def test_own_facts_for_later_conversations_come_before_appointments() -> None:
+    flight = "My flight leaves on Friday at 9."
+    shown = await own_facts(CONDENSING.replace(facts_tokens=180), "My name is Ana Lopes.", flight)
+
+    assert "Ana Lopes" in shown
+    assert flight not in shown
 
 
 async def test_a_rule_and_an_allergy_stay_in_the_context_below_much_small_talk() -> None:
