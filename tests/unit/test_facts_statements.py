@@ -52,6 +52,8 @@ async def facts(*texts: str) -> tuple[FactDraft, ...]:
         "Ik huur een kamer bij mevrouw De Wit. Kost 520 per maand.",
         "Я снимаю гараж на Лесной. Четыре тысячи в месяц.",
         "我在学游泳。每周三晚上七点。",
+        "boiler serviced. she found a leak as well, £60 extra, so 310 in total.",
+        "Le plombier est passé. Il a trouvé une fuite, donc 310 € en tout.",
     ],
 )
 async def test_a_sentence_that_lacks_its_noun_is_one_fact_with_the_sentence_before(

@@ -20,6 +20,7 @@ from remanence.observers.extractive.dependence import (
     is_remark,
     join_scores,
     may_join,
+    names_speaker,
     says_little,
 )
 from remanence.observers.extractive.passage import Quotation
@@ -51,6 +52,12 @@ _PERSONAL = 1.0
 _CONDITIONS = frozenset({"if", "when"})
 """Classes of the words that begin what is only supposed, or only says of when the question is."""
 _OPENING_WORDS = 2
+_LIKELY_DEPENDENT = -1.0
+"""Score from which a statement is joined to a sentence before it that is none.
+
+In conversations that no fit has seen, some six in ten such pairs are clearer than the statement alone,
+and most others only longer; from there to -2, 45 % are clearer.
+"""
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
 _QUOTES_ONCE = re.compile(r"“[^“”]*” – [^“”]*")
@@ -331,18 +338,28 @@ def _is_supposed(text: str, *spans: Span) -> bool:
 
 
 def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
-    """Join a passage of a text and the next sentence if that says little without it."""
+    """Join a passage of a text and the next sentence if that says little without it, or may do so."""
     (line,) = own.lines
     if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
         return None
     if _asks(line) or may_request(line) or may_request(passage.lines[-1]):
         return None
-    if not says_little(line.text, own.scores):
+    if not (says_little(line.text, own.scores) or _explains(passage, own)):
         return None
     if not may_join(text, passage.span, own.span, passage.scores):
         return None
     span = Span(passage.span.start, own.span.end)
     return _Passage(span, (*passage.lines, line), join_scores(passage.scores, own.scores))
+
+
+def _explains(passage: _Passage, own: _Passage) -> bool:
+    """Return whether a passage that states nothing likely says what the statement after it is about."""
+    if is_dependent(passage.scores) or QUESTION_MARK.search(passage.lines[-1].text):
+        return False
+    likely = own.scores["dependent"] >= _LIKELY_DEPENDENT
+    if not likely or names_speaker(own.lines[0].text):
+        return False
+    return any(map(states, own.lines)) and not any(map(states, passage.lines))
 
 
 def _end(said: SpokenText, answer: Message) -> Quotation | None:

@@ -57,6 +57,12 @@ def is_fragment(sentence: str, scores: Scores, alone: Scores) -> bool:
     return is_dependent(scores) and _tells_nothing_of_speaker(sentence, alone)
 
 
+def names_speaker(sentence: str) -> bool:
+    """Return whether a sentence has a word for its speaker, such as "I" or "our"."""
+    words = [word.lower() for word in WORD.findall(sentence)]
+    return any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence, words))
+
+
 def is_remark(text: str, scores: Scores) -> bool:
     """Return whether a text is a few words that are not worth noting."""
     return len(text.encode()) <= _BRIEF_BYTES and is_filler(scores)
@@ -123,9 +129,7 @@ def find_answered(last: str, before: Message, answer: Message) -> Quotation | No
 
 
 def _tells_nothing_of_speaker(sentence: str, scores: Scores) -> bool:
-    words = [word.lower() for word in WORD.findall(sentence)]
-    names_speaker = any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence, words))
-    return scorer().over(scores, "personal") < _PERSONAL and not names_speaker
+    return scorer().over(scores, "personal") < _PERSONAL and not names_speaker(sentence)
 
 
 def _is_brief(text: str) -> bool:
