@@ -163,6 +163,27 @@ async def test_a_text_that_the_agent_translates_or_drafts_is_no_proposal(
 
 
 @pytest.mark.parametrize(
+    ("text", "is_own"),
+    [
+        (
+            "A voice-over for a documentary, spoken by the fisherman: I inherited my boat.",
+            False,
+        ),
+        (
+            "Wir proben ein Gespräch, Sie spielen die Bewerberin und beginnen so: Ich wohne in Jena.",
+            False,
+        ),
+        ("Note: I'm vegan and I live in Bonn.", True),
+        ("About me: I work as a nurse in Leeds.", True),
+    ],
+)
+async def test_a_text_that_is_handed_over_behind_a_colon_is_no_fact(
+    text: str, *, is_own: bool
+) -> None:
+    assert bool(await facts(text)) == is_own
+
+
+@pytest.mark.parametrize(
     ("before", "summaries"),
     [
         ("I weigh 82 kg.", ["bo: I weigh 82 kg."]),

@@ -12,6 +12,8 @@ from remanence.observers.learned.score import scorer
 
 FILE = "openings.bin"
 HANDOVER = "handover"
+_SURE = 2.5
+"""How far above its cutoff an opening surely hands over what follows in its own sentence."""
 _HEAD = re.compile(r"[^:：]{1,100}(?::(?!\S)|：)")
 
 
@@ -19,6 +21,12 @@ _HEAD = re.compile(r"[^:：]{1,100}(?::(?!\S)|：)")
 def hands_over(opening: str) -> bool:
     """Return whether what follows the first sentence of a user's message is somebody else's text."""
     return scorer(FILE).above(line_of(opening))[HANDOVER] >= 0
+
+
+def gives_text(opening: str) -> bool:
+    """Return whether somebody else's words surely follow in the same sentence: "She said: I quit"."""
+    head = line_of(opening)
+    return head.text != opening and scorer(FILE).above(head)[HANDOVER] >= _SURE
 
 
 def line_of(opening: str) -> Line:
