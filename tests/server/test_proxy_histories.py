@@ -1122,9 +1122,10 @@ async def test_a_prompt_within_the_history_is_sent_on_behind_notes(
         await ask(proxy, path, history)
         history.append(assistant("[Fact] noted"))
         await observe(memory)
-    for _ in range(2):
+    for _ in range(3):  # the first one may activate notes
         await ask(proxy, path, [*history, user("And now?")])
         history += [user("And now?"), assistant("[Fact] noted")]
+        await observe(memory)
 
     field = "input" if path == RESPONSES else "messages"
     first, second = [request.body[field] for request in upstream.received[-2:]]

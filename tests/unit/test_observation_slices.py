@@ -29,6 +29,7 @@ from remanence.testing.store_contract.samples import observation
 from remanence.types import (
     ConversationRef,
     Failure,
+    MemoryState,
     Segment,
     Snapshot,
 )
@@ -115,9 +116,58 @@ def test_a_few_words_take_the_next_message_however_long_if_the_policy_asks_for_s
 def test_an_observation_interrupts_a_turn_when_a_quarter_more_waits(
     precompute_at: float | None, tokens: int, *, may: bool
 ) -> None:
-    policy = Policy(observe_tokens=1_000, precompute_at=precompute_at)
+    policy = Policy(observe_tokens=1_000, precompute_at=precompute_at, keep_last=0)
 
-    assert may_interrupt(policy, state(last_seq=9, last_sum_tokens=tokens)) is may
+    assert may_interrupt(policy, state(last_seq=9, last_sum_tokens=tokens), ()) is may
+
+
+@pytest.mark.parametrize(
+    ("rounds", "window", "may"),
+    [(7, 9_000, False), (8, 9_000, True), (7, 1_000, True)],
+)
+def test_a_turn_with_long_results_is_interrupted_when_three_times_as_much_leaves_as_stays(
+    rounds: int, window: int, *, may: bool
+) -> None:
+    policy = BUDGET.replace(
+        keep_last=4,
+        max_context_tokens=window,
+        tail_tokens=100,
+        tail_keep_tokens=10,
+        reflect_tokens=(100, 100),
+    )
+    tail = working(rounds)
+
+    assert may_interrupt(policy, size_of(tail), tail) is may
+
+
+async def test_slices_of_an_interrupted_turn_leave_only_the_newest_messages() -> None:
+    policy = BUDGET.replace(keep_last=4)
+    store = await open_store("sqlite:///:memory:")
+    appended = await store.append(REF, working(7), user=None)
+
+    slices = await due_slices(
+        store,
+        policy,
+        appended.state,
+        9,
+        request_tokens=None,
+        everything=False,
+        interrupted=appended.messages,
+    )
+    await store.close()
+
+    assert [len(messages) for messages in slices] == [3, 2, 2, 2, 2]
+
+
+def working(rounds: int) -> list[Message]:
+    """A question, and rounds of a call and its result of 100 tokens."""
+    made = [pair for n in range(rounds) for pair in (call(f"{n}"), Message.tool(f"{n}", "1"))]
+    return numbered([user(), *made], 1, *(1, 99) * rounds)
+
+
+def size_of(messages: Sequence[Message]) -> MemoryState:
+    tokens = sum(message.tokens for message in messages)
+    return state(last_seq=len(messages), last_sum_tokens=tokens)
 
 
 # What one request may have

@@ -15,7 +15,7 @@ from remanence.context.context import Context
 from remanence.errors import DuplicateMessage, InvalidArgument, WrongUser
 from remanence.memory import Memory
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import OPEN_TURN_FACTOR, observation_due
+from remanence.policy.schedule import may_interrupt, observation_due
 from remanence.settings import Settings, policy_of
 from remanence.stores.transitions import coverage_fault
 from remanence.types import MemoryState, Message, Segment
@@ -191,10 +191,10 @@ def tail_problems(
 ) -> Iterator[str]:
     """Yield a problem if the tail is over budget though an activation could have shortened it.
 
-    During an open turn, the tail may be a quarter larger.
+    During an open turn, the tail may be larger.
     """
-    factor = OPEN_TURN_FACTOR if is_turn_open(tail) else 1
-    if state.tail_tokens <= policy.tail_tokens * factor:
+    may_shorten = not is_turn_open(tail) or may_interrupt(policy, state, tail)
+    if state.tail_tokens <= policy.tail_tokens or not may_shorten:
         return
     oldest = next(groups(tail), ())
     end = min(

@@ -26,6 +26,9 @@ from remanence.telemetry.spans import step_span
 from remanence.types import ConversationRef, Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import is_turn_open
 
+OPEN_TURN_SLICES = 8
+"""How many slices of an open turn are observed at once, if the messages to observe are that many."""
+
 
 class _Look(NamedTuple):
     """A look at a conversation; *everything* includes steps that are not due yet.
@@ -139,7 +142,7 @@ class Reconciler:
     async def _observe_due(self, look: _Look) -> Step:
         snapshot, now, everything, in_time, _ = look
         state, failure = snapshot.state, snapshot.state.observe_failure
-        if not in_time and not schedule.may_interrupt(self.policy, state):
+        if not in_time and not schedule.may_interrupt(self.policy, state, snapshot.tail):
             return IDLE
         observer = self.maker_names["observe"]
         if not (
@@ -150,14 +153,14 @@ class Reconciler:
         stands_in = not may_observe and schedule.takes_over(self.policy, state, observer)
         if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, failure)
-        count = 1 if failure else self.parallel_slices
         slices = await due_slices(
             self.store,
             self.policy,
             state,
-            count,
+            self._slice_count(look),
             request_tokens=self._slice_limit(),
             everything=everything,
+            interrupted=() if in_time else snapshot.tail,
         )
         if not slices:
             return IDLE
@@ -186,6 +189,12 @@ class Reconciler:
             if stretch is None:
                 raise
         return await self.segment_writer.commit_failed(state, messages, stretch, observer=observer)
+
+    def _slice_count(self, look: _Look) -> int:
+        """Return how many slices to observe at once: several of an open turn, to interrupt it once."""
+        if look.snapshot.state.observe_failure:
+            return 1
+        return max(self.parallel_slices, 1 if look.in_time else OPEN_TURN_SLICES)
 
     def _slice_limit(self) -> int | None:
         """Return the tokens of messages that the observer takes in one request; None if unknown."""

@@ -1,12 +1,18 @@
 """Snapshots of a conversation: their tails, the slices to observe next, and activation."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import observation_due, observation_slice, tail_start
+from remanence.policy.schedule import (
+    is_rest_due,
+    observation_due,
+    observation_slice,
+    tail_start,
+)
 from remanence.protocols import Segments, Store, Tape
 from remanence.types import ConversationRef, MemoryState, Message, Snapshot
 from remanence.wire.boundaries import orphan
@@ -69,10 +75,12 @@ async def due_slices(
     *,
     request_tokens: int | None,
     everything: bool,
+    interrupted: Sequence[Message] = (),
 ) -> tuple[tuple[Message, ...], ...]:
     """Return up to *count* adjacent slices to observe, as far as they are due.
 
-    An observer takes at most *request_tokens* of them at once.
+    An observer takes at most *request_tokens* of them at once. Of an *interrupted* turn, whose raw
+    tail is given, they take all that need not stay.
     """
     slices: list[tuple[Message, ...]] = []
     while messages := await _next_slice(
@@ -86,6 +94,8 @@ async def due_slices(
             observed_sum_tokens=state.observed_sum_tokens + tokens,
         )
         is_due = observation_due(policy, state) or (everything and state.unobserved_tokens)
+        if interrupted:
+            is_due = is_rest_due(policy, state, interrupted)
         if len(slices) >= count or not is_due:
             break
     return tuple(slices)

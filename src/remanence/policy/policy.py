@@ -87,7 +87,8 @@ class Policy:
         activate: use observations when the tail is over its budget, or as soon as they are made.
         tail_tokens: the budget of the raw tail; above it, activation is due. For a shorter tail, lower
             `observe_tokens` as well, as messages stay raw until they are observed. While a turn is
-            open, observations wait for its end, and the tail may be a quarter larger.
+            open, observations wait until more than `observe_tokens` and a quarter can leave the
+            tail, and three times as much as stays, or the tail takes a quarter of the context.
         tail_keep_tokens: the minimum number of tokens that an activation leaves raw.
         keep_last: the number of newest messages that always stay raw, as excerpts if they are too
             long, and as far as a context has room.

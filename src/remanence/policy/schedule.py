@@ -57,7 +57,13 @@ LONG_CONVERSATION = 2
 """A conversation is long once its notes may have so many times `min_note_tokens`."""
 
 OPEN_TURN_FACTOR = 1.25
-"""How far backlog and raw tail may exceed their budgets during an open turn."""
+"""How far the messages that notes would replace may exceed the budget during an open turn."""
+
+REWRITE_FACTOR = 3
+"""How many times as many tokens must leave an open turn as stay, and are cached anew behind the notes."""
+
+OPEN_TURN_SHARE = 4
+"""The inverse of the share of a context above which a raw tail is shortened for fewer tokens, too."""
 
 MIN_TURN_SHARE = 0.5
 """A slice is shortened to end with a turn, unless less than this share of it would remain."""
@@ -80,9 +86,40 @@ def _threshold(policy: Policy) -> float:
     return policy.observe_tokens * (policy.precompute_at or 1.0)
 
 
-def may_interrupt(policy: Policy, state: MemoryState) -> bool:
-    """Return whether the backlog is long enough to observe even in the middle of a turn."""
-    return observable_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
+def may_interrupt(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> bool:
+    """Return whether enough messages can leave the prompt to observe them in the middle of a turn.
+
+    The cache stores anew what stays, so that a turn with long results is interrupted less often.
+    """
+    leaving, kept = _leaving_tokens(policy, state, tail)
+    if leaving <= OPEN_TURN_FACTOR * _threshold(policy):
+        return False
+    is_large = OPEN_TURN_SHARE * state.tail_tokens > policy.context_tokens
+    return leaving > REWRITE_FACTOR * kept or is_large
+
+
+def is_rest_due(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> bool:
+    """Return whether an interrupted turn has more messages to observe, so that they leave together."""
+    leaving, _ = _leaving_tokens(policy, state, tail)
+    return leaving >= policy.observe_tokens * MIN_SLICE_SHARE
+
+
+class _Leaving(NamedTuple):
+    """Tokens of the messages that notes could replace, and of those that stay raw."""
+
+    tokens: int
+    kept_tokens: int
+
+
+def _leaving_tokens(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> _Leaving:
+    newest = tail[max(0, len(tail) - _unobserved_messages(policy)) :]
+    kept = sum(message.tokens for message in newest)
+    return _Leaving(observable_tokens(policy, state) - kept, kept)
+
+
+def _unobserved_messages(policy: Policy) -> int:
+    """Return the number of newest messages that a slice leaves out."""
+    return 0 if policy.observe_slice == "all" else policy.keep_last
 
 
 def look_tokens(policy: Policy, state: MemoryState) -> int:
@@ -134,8 +171,7 @@ def observation_slice(
     unobserved unless *everything* is set. With a budget, it ends with a turn unless that makes it
     too small.
     """
-    kept = 0 if everything or policy.observe_slice == "all" else policy.keep_last
-    newest = state.last_seq - kept
+    newest = state.last_seq - (0 if everything else _unobserved_messages(policy))
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
     ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
     most_tokens = policy.slice_tokens
