@@ -11,7 +11,7 @@ from remanence import telemetry
 from remanence.background import write_if_possible
 from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
-from remanence.engine.snapshots import activate, read_snapshot
+from remanence.engine.snapshots import activate, read_opening, read_snapshot
 from remanence.errors import Closed, RemanenceError, StoreError, WrongUser
 from remanence.facts.render import (
     is_own,
@@ -25,7 +25,7 @@ from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
+from remanence.types import ConversationRef, FactsPin, MemoryState, Message, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
@@ -84,7 +84,17 @@ class ContextReader:
         if snapshot is None:
             return Snapshot(state=self._empty_state(), segments=(), tail=())
         self._require_user(snapshot.state)
-        return snapshot
+        return replace(snapshot, opening=await self.opening(snapshot.state))
+
+    async def opening(self, state: MemoryState) -> tuple[Message, ...]:
+        """Return the messages that opened the turn in which the raw tail of a *state* begins."""
+        openings, place = self.runtime.openings, (state.tape_version, state.tail_seq)
+        if state.tail_seq > state.last_seq:
+            return ()
+        if place not in openings:
+            with FOREGROUND:
+                openings[place] = await read_opening(self.runtime.store, state)
+        return openings[place]
 
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         """Render a snapshot as a context, in a thread if it is long; changes nothing."""

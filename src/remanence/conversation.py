@@ -327,7 +327,8 @@ class Conversation:
         state = state_at(present.state, await self._store.log(self.ref), version)
         first, last = state.tail_seq, state.last_seq
         tail = await self._store.messages(self.ref, after=first - 1, limit=last - first + 1)
-        return snapshot_at(state, await self._store.segments(self.ref, live=False), tail)
+        past = snapshot_at(state, await self._store.segments(self.ref, live=False), tail)
+        return replace(past, opening=await self._reader.opening(state))
 
     async def context_at(
         self, version: int, *, system: str = "", knowledge: Sequence[str] = ()

@@ -62,11 +62,12 @@ from remanence.recent import Recent
 from remanence.settings import Settings, own_prices
 from remanence.stores import mask_password
 from remanence.tokens import counter_for
-from remanence.types import Budget, ConversationRef, Owner, Receipt
+from remanence.types import Budget, ConversationRef, Message, Owner, Receipt, TapeVersion
 
 DEFAULT_TENANT = "default"
 MAX_CONVERSATIONS = 1_000
 """Conversations whose last context is remembered, and erasures that may be repeated."""
+MAX_OPENINGS = 200
 
 TRIED_ONCE = ModelOptions(attempts=1)
 
@@ -150,6 +151,8 @@ class Runtime:
         self.last_models: Recent[ConversationRef, str] = Recent(MAX_CONVERSATIONS)
         self.shown: Recent[ConversationRef, Container[int]] = Recent(MAX_CONVERSATIONS)
         """For each conversation, the messages in its next prompt, according to its last context."""
+        self.openings: Recent[tuple[TapeVersion, int], tuple[Message, ...]] = Recent(MAX_OPENINGS)
+        """The user's messages before a raw tail that opened its first turn, by tape and `tail_seq`."""
         self.unfinished_erasures: Recent[object, Receipt | None] = Recent(MAX_CONVERSATIONS)
         """Receipts of erasures that failed in a later step, by subject; None for a fact, which has no receipt."""
 

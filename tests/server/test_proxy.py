@@ -190,6 +190,57 @@ async def test_anthropic_gets_notes_and_the_clients_own_blocks(
     assert len(await only_tape(memory)) == len(history)
 
 
+async def test_anthropic_gets_the_task_as_it_was_sent_as_long_as_the_model_works_on_it(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    task = {"role": "user", "content": [{"type": "text", "text": LONG.format(7) * 4}]}
+    history: list[dict[str, Any]] = [{"role": "user", "content": "Hi."}]
+    async with anthropic_client(proxy) as client:
+        upstream.script(Reply("Hello."))
+        history += [await ask_messages(client, history), task]
+        for number in range(24):
+            upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find"),)))
+            history.append(await ask_messages(client, history))
+            result = {
+                "type": "tool_result",
+                "tool_use_id": f"call{number}",
+                "content": "open " * 40,
+            }
+            words = {"type": "text", "text": "Mind the list of tasks."}
+            history.append({"role": "user", "content": [result, words][: 1 + number % 2]})
+            await observe_all(memory)
+    sent = upstream.received[-1].body["messages"]
+    assert "Notes of the earlier part" in sent[0]["content"][0]["text"]
+    assert sent[1] == task
+    assert sent[2] in history[20:], "the newest messages"
+    assert len(sent) < 20
+
+
+async def test_openai_gets_the_task_as_it_was_sent_as_long_as_the_model_works_on_it(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history: list[Any] = [{"role": "user", "content": "Hi."}]
+    task = {"role": "user", "content": LONG.format(7) * 4}
+    async with openai_client(proxy) as client:
+        upstream.script(Reply("Hello."))
+        history += [*await ask_responses(client, history), task]
+        for number in range(24):
+            upstream.script(Reply("", calls=(Call(f"call{number}", "find"),)))
+            history += await ask_responses(client, history)
+            result = {
+                "type": "function_call_output",
+                "call_id": f"call{number}",
+                "output": "a " * 99,
+            }
+            history.append(result)
+            await observe_all(memory)
+    sent = upstream.received[-1].body["input"]
+    assert "Notes of the earlier part" in str(sent[0])
+    assert sent[1] == task
+    assert sent[2] in history[20:], "the newest messages"
+    assert len(sent) < 20
+
+
 async def test_a_request_to_anthropic_begins_with_the_user_where_nothing_was_noted(
     upstream: ModelServer,
 ) -> None:

@@ -174,6 +174,60 @@ def test_a_range_of_which_nothing_was_noted_is_named_as_far_as_it_is_not_raw() -
     assert built(ready).omitted == ()
 
 
+def amid_turn(task: Message, *segments: Segment) -> Snapshot:
+    """Return a snapshot whose tail begins in the turn that message 3 opened."""
+    tail = (Message.assistant("I looked."), Message.user("And now?"))
+    numbered = [counted(message, seq) for seq, message in enumerate(tail, 7)]
+    return replace(snapshot(*segments, tail=numbered), opening=(counted(task, 3),))
+
+
+def counted(message: Message, seq: int) -> Message:
+    return message.replace(seq=seq, tokens=count_message(message))
+
+
+def test_what_opened_the_turn_in_which_the_tail_begins_is_shown_before_it() -> None:
+    task = Message.user("Port this, and keep each constant.")
+
+    context = built(amid_turn(task, segment(1, 6)))
+
+    assert [message.seq for message in context.messages] == [3, 7, 8]
+    assert context.messages[0].text == task.text
+    assert context.stats.first_raw_seq == 7
+    assert context.stats.working_tokens == sum(message.tokens for message in context.messages)
+    assert context.omitted == ()
+
+
+def test_a_range_without_notes_is_named_without_what_opened_the_turn() -> None:
+    context = built(amid_turn(Message.user("Port this."), segment(1, 6, "")))
+
+    assert [(gap.first_seq, gap.last_seq) for gap in context.omitted] == [(1, 2), (4, 6)]
+
+
+def test_what_opened_the_turn_is_an_excerpt_of_a_quarter_of_the_room_if_it_is_longer() -> None:
+    shot = amid_turn(Message.user("A constant. " * 400), segment(1, 6))
+
+    context = built(shot, max_tokens=4_000)
+
+    task = context.messages[0]
+    assert task.seq == 3
+    assert 500 < task.tokens <= 1_000
+    assert Omitted(first_seq=3, last_seq=3, reason="excerpt") in context.omitted
+
+
+@pytest.mark.parametrize(("size", "shown"), [(600, [3, 7]), (900, [7])])
+def test_what_opened_the_turn_is_left_out_where_the_newest_call_needs_its_room(
+    size: int, shown: list[int]
+) -> None:
+    part = ToolCallPart(id="a", name="n" * size, arguments="{}")
+    newest = Message(role="assistant", content=(part,), seq=7, tokens=size)
+    shot = snapshot(segment(1, 6), tail=(newest,))
+    task = counted(Message.user("A constant. " * 15), 3)
+
+    context = built(replace(shot, opening=(task,)), SMALL.replace(heading=""))
+
+    assert [message.seq for message in context.messages] == shown
+
+
 def test_newest_first_keeps_reflections_before_observations() -> None:
     notes = (
         segment(1, 2, "r1", generation=1),

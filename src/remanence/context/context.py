@@ -68,8 +68,9 @@ class Omitted:
     `stand_in`: abridged, because the tail exceeds the window and there are no notes yet.
     `over_budget`: like `stand_in`, but too old to be shown at all.
     `excerpt`: shown in part, because it takes a quarter of the window or more and the tail does not
-        fit, or because notes already cover its tool results. Calls that do not fit the window at
-        all are left out with their results.
+        fit, because notes already cover its tool results, or because it opened the turn in which the
+        tail begins and exceeds a quarter of the room. Calls that do not fit the window at all are left
+        out with their results.
     `notes_over_budget`: the notes were left out to fit `max_context_tokens`, or because they exceed
         twice the `reflect_tokens` budgets while reflections fail.
     `nothing_noted`: observed, but nothing was worth a note.
@@ -132,6 +133,7 @@ class ContextStats:
 class Context:
     """System blocks, raw messages and omissions, ready to be rendered for a provider.
 
+    Messages before `stats.first_raw_seq`, where the raw tail begins, opened the turn that is cut there.
     `volatile` is text for this call only, added to the newest user message or tool result, after the
     last breakpoint. Without `caching`, as when memory is off, there are no breakpoints.
     """

@@ -1,6 +1,6 @@
 """Layout of a context from a snapshot of the tape: prefix, raw tail, volatile block."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
@@ -14,7 +14,13 @@ from remanence.context.context import (
     SystemBlock,
     shown_whole,
 )
-from remanence.context.tail import CountMessage, FittedTail, fit_tail, short_results
+from remanence.context.tail import (
+    CountMessage,
+    FittedTail,
+    fit_opening,
+    fit_tail,
+    short_results,
+)
 from remanence.dates.local_time import to_zone, zone_of, zone_of_user
 from remanence.errors import ContextOverflow
 from remanence.notes.excerpts import whole
@@ -138,8 +144,9 @@ class Layout(NamedTuple):
         room = self._room(_tokens(base) + _tokens(facts) + reserved)
         budget = max(self._min_room, room - max(0, self._usual_reserve() - reserved))
         notes, hidden = self._fit_notes(notes, budget)
-        tail = self._fit_tail(budget - _tokens(notes))
-        working_tokens = sum(message.tokens for message in tail.messages)
+        opening, tail = self._fit_messages(budget - _tokens(notes))
+        messages = (*opening.messages, *tail.messages)
+        working_tokens = sum(message.tokens for message in messages)
         if tail.messages and working_tokens > room - _tokens(notes):
             raise ContextOverflow(
                 f"message {state.last_seq} cannot be shortened to fewer than {working_tokens:,} "
@@ -148,13 +155,15 @@ class Layout(NamedTuple):
             )
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
         volatile = present
-        if recalled := self._recall_block(tail, notes):
+        raw = shown_whole(messages, [*opening.omitted, *tail.omitted])
+        if recalled := self._recall_block(raw, notes):
             volatile = f"{recalled}\n\n{present}".strip()
             volatile_tokens = self.count_text(volatile)
-        omitted = [*self._without_notes(), *hidden, *tail.omitted]
+        gaps = _around(opening.messages, [*self._without_notes(), *hidden])
+        omitted = [*gaps, *opening.omitted, *tail.omitted]
         return Context(
             system=(*_with_breakpoints([*base, *facts, *notes]), *stand_in),
-            messages=tail.messages,
+            messages=messages,
             omitted=tuple(sorted(omitted, key=lambda gap: gap.first_seq)),
             stats=ContextStats(
                 system_tokens=_tokens(base),
@@ -293,6 +302,16 @@ class Layout(NamedTuple):
                 )
         return [block for block in blocks if block.segment_id not in hidden], list(hidden.values())
 
+    def _fit_messages(self, budget: int) -> tuple[FittedTail, FittedTail]:
+        """Return the messages that opened the turn in which the tail begins, and the tail."""
+        for opened in (self.snapshot.opening, ()):
+            opening = fit_opening(opened, budget, self.count_message)
+            room = budget - sum(message.tokens for message in opening.messages)
+            tail = self._fit_tail(room)
+            if sum(message.tokens for message in tail.messages) <= room:
+                break
+        return opening, tail
+
     def _fit_tail(self, budget: int) -> FittedTail:
         state, count = self.snapshot.state, self.count_message
         tail, shortened = short_results(
@@ -332,12 +351,11 @@ class Layout(NamedTuple):
                 pieces.append(f"Current time: {_local_now(request, tail)}.{gap}")
         return "\n\n".join(pieces).strip()
 
-    def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
-        """Render recalled passages that the context does not show anyway."""
+    def _recall_block(self, raw: Collection[int], notes: Sequence[SystemBlock]) -> str:
+        """Render recalled passages that the context, with these *raw* messages, does not show anyway."""
         request, state = self.request, self.snapshot.state
         if not request.recall:
             return ""
-        raw = shown_whole(tail.messages, tail.omitted)
         shown = [request.facts, request.memories, *(block.text for block in notes)]
         unseen = (
             quote
@@ -375,6 +393,18 @@ def _tokens(blocks: Sequence[SystemBlock]) -> int:
 
 def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
     return messages[0].seq if messages else otherwise
+
+
+def _around(messages: Sequence[Message], gaps: Sequence[Omitted]) -> Iterator[Omitted]:
+    """Yield the gaps without adjacent *messages*, which are shown after all."""
+    for gap in gaps:
+        if not messages or gap.last_seq < messages[0].seq or messages[-1].seq < gap.first_seq:
+            yield gap
+            continue
+        if gap.first_seq < messages[0].seq:
+            yield replace(gap, last_seq=messages[0].seq - 1)
+        if messages[-1].seq < gap.last_seq:
+            yield replace(gap, first_seq=messages[-1].seq + 1)
 
 
 def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:

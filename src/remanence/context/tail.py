@@ -80,6 +80,18 @@ def fit_tail(
     return FittedTail(stand_in, shown, (*omitted, *_excerpts(shown, kept)))
 
 
+def fit_opening(messages: Sequence[Message], budget: int, count: CountMessage) -> FittedTail:
+    """Return the messages that opened a turn, as excerpts if they exceed a quarter of *budget*.
+
+    None are left if the excerpts do, too.
+    """
+    room = budget // PARTS
+    shown = tuple(messages) if _tokens(messages) <= room else _shrunk(messages, room, count)
+    if _tokens(shown) > room:
+        return FittedTail("", (), ())
+    return FittedTail("", shown, _excerpts(shown, messages))
+
+
 def _cap(messages: Sequence[Message], room: int) -> int | None:
     """Return the token limit per message with which all fit *room*; None if a quarter is too much."""
     part = max(1, room // PARTS)

@@ -235,13 +235,15 @@ class Snapshot:
 
     `segments` are in tape order and tile `(0, observed_seq]`. `tail` has the messages from
     `tail_seq` on, or only the newest of them if they exceed the requested tokens. `facts` are the
-    facts that contexts show.
+    facts that contexts show. `opening` has the user's messages that opened the turn of tool calls in which
+    the tail begins, if they are before it; only the snapshots of contexts read them.
     """
 
     state: MemoryState
     segments: tuple[Segment, ...]
     tail: tuple[Message, ...]
     facts: FactsPin | None = None
+    opening: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

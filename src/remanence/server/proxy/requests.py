@@ -32,7 +32,7 @@ from remanence.server.proxy.naming import (
     tenants_of,
 )
 from remanence.types import Message, TapeVersion, Usage
-from remanence.wire.boundaries import groups, orphan
+from remanence.wire.boundaries import groups, opening, orphan
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.links import open_links
 from remanence.wire.message_rules import MessageTooLong, storable
@@ -277,7 +277,8 @@ class Requests:
         ones, as are prompts and instructions of the client's program. None if there is nothing to change.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
-        messages = [message for message in context.messages if message.role != "system"]
+        first_seq = context.stats.first_raw_seq
+        messages = [m for m in context.messages if m.role != "system" and m.seq >= first_seq]
         indices = _indices(messages, stored)
         whole = shown_whole(messages, context.omitted)
         cut: set[int] = set()
@@ -297,8 +298,9 @@ class Requests:
         if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
         first = max(0, min(indices, default=stored.length))
+        units, opened = _with_opening(api, units, first, context)
         # The first one may include results that the tape has before it.
-        whole_units = _runs_of(units, {*stored.not_on_tape, first}, before=first)
+        whole_units = _runs_of(units, {*stored.not_on_tape, first, *opened}, before=first)
         own = [units[at].message for at in whole_units]
         if (lost := orphan([*own, *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
@@ -422,6 +424,25 @@ def _render(
                 end = index + 1
         end = max(end, index + 1)
     yield from _objects(units[end:])
+
+
+def _with_opening(
+    api: ProxiedAPI, units: Sequence[Unit], first: int, context: Context
+) -> tuple[Sequence[Unit], Collection[int]]:
+    """Return the units, and the indices of those that opened the turn of the *first* one shown.
+
+    Those that the context shows as excerpts are excerpts here, too.
+    """
+    opened = [m for m in context.messages if m.seq < context.stats.first_raw_seq]
+    at = opening([unit.message for unit in units[: first + 1]])[-len(opened) :] if opened else ()
+    if len(at) < len(opened) or first in at:  # the client's history begins after them
+        return units, ()
+    whole, changed = shown_whole(opened, context.omitted), [*units]
+    for index, message in zip(at, opened, strict=True):
+        if message.seq not in whole:
+            objects = units[index].replace_by(api.render(message))
+            changed[index] = units[index]._replace(objects=objects)
+    return changed, at
 
 
 def _own_links(message: Message) -> tuple[Collection[str], Collection[str]]:
