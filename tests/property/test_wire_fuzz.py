@@ -367,6 +367,9 @@ async def expect_usable(chat: Conversation, kept: list[Message], folder: Path) -
     assert context.to_text()
     assert not anthropic_problems(sent["anthropic"])
     assert not openai_problems(sent["openai"])
+    items = sent["openai_responses"]["input"]
+    for item, following in zip(items, [*items[1:], {"role": "user"}], strict=True):
+        assert item.get("type") != "reasoning" or following.get("role") in (None, "assistant")
     if all(map(is_known, context.messages)):
         for dialect, key in (("anthropic", "messages"), ("openai", "messages"),
                              ("openai_responses", "input"), ("gemini", "contents")):  # fmt: skip

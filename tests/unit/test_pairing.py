@@ -19,6 +19,7 @@ from remanence.wire.turns import (
     LEAD_IN,
     anthropic_turns,
     breakpoints,
+    gemini_contents,
     openai_turns,
     responses_items,
 )
@@ -222,6 +223,54 @@ def test_calls_of_openais_own_tools_pair_with_their_outputs(
     assert NO_RESULT in unanswered[1]["content"]
     assert forgotten[2]["content"].startswith("[late result of a tool call]")
     assert "base64" not in forgotten[2]["content"]
+
+
+ITEM = {"type": "reasoning", "id": "rs_1", "summary": []}
+EMPTY = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+BLANK = {**EMPTY, "content": [{"type": "output_text", "text": ""}]}
+THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+REDACTED = {"type": "redacted_thinking", "data": "c2ln"}
+THOUGHT = {"text": "Hm.", "thought": True}
+SILENT = {
+    "item": responses(ITEM)[0],
+    "item and empty message": responses(ITEM, EMPTY)[0],
+    "item and blank text": responses(ITEM, BLANK)[0],
+    "block": Message.from_anthropic({"role": "assistant", "content": [THINKING, REDACTED]}),
+    "gemini": Message.from_gemini({"role": "model", "parts": [THOUGHT]}),
+    "chat": Message.from_openai({"role": "assistant", "content": "", "reasoning_content": "Hm."}),
+}
+RENDERERS: list[Callable[[Sequence[Message]], object]] = [
+    lambda messages: anthropic_turns(messages, volatile="", marked=()),
+    lambda messages: openai_turns(messages, volatile=""),
+    lambda messages: responses_items(messages, volatile=""),
+    lambda messages: gemini_contents(messages, volatile=""),
+]
+
+
+@pytest.mark.parametrize("silent", SILENT)
+def test_an_answer_of_reasoning_alone_is_left_out_unless_the_model_goes_on(silent: str) -> None:
+    cut, again = SILENT[silent], Message.user("Again?")
+    thoughts = [part for part in cut.content if isinstance(part, OtherPart)]
+    answer, before = (
+        cut.replace(content=content)
+        for content in ((*thoughts, *ANSWER.content), (*ANSWER.content, *thoughts))
+    )
+
+    alone = pair_tool_calls([USER, cut, again])
+    last = pair_tool_calls([USER, cut])
+    after_text = pair_tool_calls([USER, before, again])
+    followed = pair_tool_calls([USER, cut, ANSWER, again])
+
+    for render in RENDERERS:
+        assert render(alone) == render([USER, again])
+        assert render(last) == render([USER])
+        assert render(after_text) == render([USER, ANSWER, again])
+        assert render(followed) == render([USER, answer, again])
+
+
+def test_a_request_has_a_message_even_if_the_model_has_only_reasoned() -> None:
+    turns = pair_tool_calls([SILENT["block"]])
+    assert not anthropic_problems({"messages": anthropic_turns(turns, volatile="", marked=())})
 
 
 def test_a_result_in_another_format_than_its_call_does_not_answer_it() -> None:

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from remanence.wire.boundaries import groups
-from remanence.wire.content import extra_fields, is_reasoning
+from remanence.wire.content import NOTHING_READABLE, extra_fields, is_reasoning
 from remanence.wire.links import Link, link, open_links
 from remanence.wire.message import Message
 from remanence.wire.parts import OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
@@ -26,7 +26,7 @@ def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> 
     Calls in successive messages are merged into one message, but not with an answer that follows
     calls without a result. Repeated call ids, as from a model that counts from 0 in each session, get
     the message number as a suffix, because providers require unique ids. With *keep_open*, calls at
-    the end may stay unanswered.
+    the end may stay unanswered. Reasoning stays only before text or calls, which providers require.
     """
     seen: set[str] = set()
     turns: list[Message] = []
@@ -39,7 +39,42 @@ def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> 
         renamed = [_rename_calls(message, again) for message in run]
         whole = _merge_calls(renamed, keep_open=is_last and keep_open)
         turns += _pair_run(whole, is_last=is_last, keep_open=keep_open)
-    return tuple(turns)
+    spoken = tuple(_put_reasoning_first(turns))
+    nothing = (TextPart(text=NOTHING_READABLE),)  # a request has at least one message
+    return spoken or tuple(message.replace(content=nothing) for message in turns[:1])
+
+
+def _put_reasoning_first(messages: Iterable[Message]) -> Iterator[Message]:
+    """Move reasoning that ends a message to the next one, if that is the assistant's, too.
+
+    Otherwise it is left out, as is a message that has nothing else, such as an answer cut off early.
+    """
+    pending: tuple[Part, ...] = ()
+    for message in messages:
+        if message.role != "assistant":
+            pending = ()
+            yield message
+            continue
+        content = (*pending, *message.content)
+        end = max((n for n, part in enumerate(content, 1) if not _is_silent(part)), default=0)
+        pending = tuple(part for part in content[end:] if not isinstance(part, TextPart))
+        if end:
+            blank = (part for part in content[end:] if isinstance(part, TextPart))
+            content = (*content[:end], *blank)
+            yield message if content == message.content else message.replace(content=content)
+
+
+def _is_silent(part: Part) -> bool:
+    """Return whether a part is reasoning, blank text, or fields of a message beside its content."""
+    match part:
+        case TextPart(text=text):
+            return not text.strip()
+        case OtherPart(dialect="openai", scope="message"):
+            return "function_call" not in part.value
+        case OtherPart():
+            return is_reasoning(part)
+        case _:
+            return False
 
 
 def _merge_calls(run: Iterable[Message], *, keep_open: bool) -> Iterator[Message]:

@@ -54,6 +54,8 @@ def _turn_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
             )
         if not message.get("content"):
             yield f"message {number} has no content"
+        elif _blocks(message["content"])[-1].get("type") in ("thinking", "redacted_thinking"):
+            yield f"message {number} ends with thinking"
         before = str(role)
 
 
