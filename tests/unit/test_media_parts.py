@@ -212,3 +212,22 @@ def test_a_video_or_sound_to_fetch_is_sent_as_a_text_to_others_than_gemini(media
 
     assert message["content"] == [{"type": "text", "text": text}]
     assert item["content"] == text
+
+
+def test_a_picture_or_file_that_a_model_made_is_a_text_for_those_that_take_none_of_a_model() -> (
+    None
+):
+    blobs = [{"mimeType": kind, "data": "aGk="} for kind in ("image/png", "application/pdf")]
+    parts = [{"text": "Here."}, *({"inlineData": blob} for blob in blobs)]
+    made = Message.from_gemini({"role": "model", "parts": parts})
+    expected = [
+        "Here.",
+        "[image of type image/png]",
+        "[file without a name of type application/pdf]",
+    ]
+
+    (turn,) = anthropic.render(made.role, made.content)
+
+    assert turn["content"] == [{"type": "text", "text": text} for text in expected]
+    assert openai.render(made.role, made.content)[0]["content"] == turn["content"]
+    assert gemini.render(made.role, made.content)["parts"] == parts

@@ -82,6 +82,11 @@ def render(
             part if isinstance(part, TextPart) else TextPart(text=as_text(part) or "")
             for part in content
         )
+    if role == "assistant":  # which allows no images and files
+        content = tuple(
+            TextPart(text=as_text(part) or "") if isinstance(part, ImagePart | FilePart) else part
+            for part in content
+        )
     blocks = list(filter(None, map(_render_part, content))) or [_text(NOTHING_READABLE)]
     if role == "assistant":
         return [{"role": role, "content": blocks}]

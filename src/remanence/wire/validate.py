@@ -56,6 +56,10 @@ def _turn_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
             yield f"message {number} has no content"
         elif _blocks(message["content"])[-1].get("type") in ("thinking", "redacted_thinking"):
             yield f"message {number} ends with thinking"
+        elif role == "assistant":
+            kinds = {str(block.get("type")) for block in _blocks(message["content"])}
+            if media := sorted(kinds & {"image", "document"}):
+                yield f"message {number} is the assistant's and has a block of type {media[0]!r}"
         before = str(role)
 
 
