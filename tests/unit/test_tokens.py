@@ -12,6 +12,7 @@ from remanence.tokens.exact import is_available
 from remanence.tokens.image_size import image_size
 from remanence.tokens.pieces import cutter
 from remanence.types import (
+    Dialect,
     Extra,
     FilePart,
     ImagePart,
@@ -265,6 +266,21 @@ def test_a_file_that_is_not_at_hand_counts_a_fixed_sum() -> None:
         assert of_part(part) == 1_500
 
 
+@pytest.mark.parametrize(
+    ("dialect", "fields"),
+    [
+        ("anthropic", {"type": "image", "source": {"type": "file", "file_id": "file_1"}}),
+        ("anthropic", {"type": "document", "source": {"type": "file", "file_id": "file_1"}}),
+        ("openai_responses", {"type": "input_image", "detail": "auto", "file_id": "file-1"}),
+    ],
+)
+def test_a_file_id_in_a_part_of_unknown_type_counts_as_a_file(
+    dialect: Dialect, fields: object
+) -> None:
+    tokens = of_part(OtherPart(dialect=dialect, raw=json.dumps(fields)))
+    assert tokens == of_part(FilePart(file_id="file-1"))
+
+
 def test_a_part_of_unknown_type_counts_the_texts_in_it() -> None:
     raw = json.dumps({"type": "poll", "question": "Boat or train?", "options": ["boat", "train"]})
     counter = counter_for("claude")
@@ -300,6 +316,26 @@ def test_encrypted_data_in_a_part_of_unknown_type_counts_nothing() -> None:
     raw = json.dumps({"type": "reasoning", "encrypted_content": "gAAAA" + 400 * "b"})
 
     assert of_part(OtherPart(dialect="openai_responses", raw=raw)) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("web_search_result", "encrypted_content"),
+        ("encrypted_code_execution_result", "encrypted_stdout"),
+    ],
+)
+def test_encrypted_results_of_a_providers_tool_count_like_their_text(kind: str, field: str) -> None:
+    text = "The ferry to Ouchy leaves at 07:10 every day but Sunday, says the timetable. " * 80
+    block = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "s",
+        "content": [{"type": kind, field: encoded(text.encode())}],
+    }
+
+    tokens = of_part(OtherPart(dialect="anthropic", raw=json.dumps(block)))
+
+    assert tokens == pytest.approx(of_part(TextPart(text=text)), rel=0.3)
 
 
 @pytest.mark.parametrize(

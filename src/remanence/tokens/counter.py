@@ -22,12 +22,18 @@ from remanence.types import (
 )
 from remanence.wire.content import BASE64, IMAGE_HEADS
 
-_DATA_FIELD: Final = re.compile(r"data$|b(?:ase)?64|(?:^|_)id$|^encrypted_|[sS]ignature$")
-"""Fields of providers with long data that no model reads as text."""
+_DATA_FIELD: Final = re.compile(r"data$|b(?:ase)?64|[._]id$|\.encrypted_|[sS]ignature$")
+"""Fields of providers, behind their type, with long data that no model reads as text."""
+
+_ENCRYPTED_RESULT: Final = re.compile(r"_result\.encrypted_")
+"""Fields with pages that a provider's tool found, which a model also reads in later turns."""
 
 _FREE_CHARACTERS: Final = 2_000
 """Keys, numbers and punctuation of unknown JSON in an ordinary message, which count nothing."""
 _CHARACTERS_PER_TOKEN: Final = 3
+
+_ENCRYPTED_CHARACTERS_PER_TOKEN: Final = 5
+"""Base64 of a text, which has almost 4 bytes per token."""
 
 _CITING: Final = 6
 """Citations are about as many times as long as their text; providers do not charge for them."""
@@ -82,16 +88,20 @@ class TokenCounter:
             case FilePart():
                 return file_tokens(part, text=text, image=self.image)
             case OtherPart(raw=raw):
-                return sum(self._part(leaf.part, text) for leaf in _leaves(raw) if leaf.part)
+                return sum(
+                    self._part(leaf.part, text) if leaf.part else leaf.tokens
+                    for leaf in _leaves(raw)
+                )
             case _:
                 assert_never(part)
 
 
 class _Leaf(NamedTuple):
-    """A string in JSON, and the part that it counts as; None for data that is no text."""
+    """A string in JSON, and the part that it counts as; None for data, of which some has tokens."""
 
     string: str
     part: TextPart | ImagePart | FilePart | None
+    tokens: int = 0
 
 
 def _leaves(raw: str) -> Iterator[_Leaf]:
@@ -108,23 +118,34 @@ def _leaves(raw: str) -> Iterator[_Leaf]:
                 yield _Leaf(data, FilePart(media_type=kind, data=data))
             case {"data": str(data), "format": str(kind)} if BASE64.fullmatch(data):
                 yield _Leaf(data, FilePart(media_type=f"audio/{kind}", data=data))
+            case {"type": "file" | "input_image" | "computer_screenshot", "file_id": str(id_)}:
+                yield _Leaf(id_, FilePart(file_id=id_))
             case dict():
-                pending.extend((key, item) for key, item in value.items() if key != "type")
+                pending.extend(_fields(value))
             case list():
                 pending.extend((name, item) for item in value)
             case str():
-                yield _Leaf(value, _read_string(name, value))
+                yield _read_string(name, value)
 
 
-def _read_string(name: str, value: str) -> TextPart | ImagePart | FilePart | None:
-    """Return the part that a string in the field *name* counts as; None for other data."""
+def _fields(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:  # as above
+    """Yield the fields of an object, named by its type and their keys."""
+    kind = value.get("type")
+    prefix = f"{kind}." if isinstance(kind, str) else "."
+    return ((prefix + key, item) for key, item in value.items() if key != "type")
+
+
+def _read_string(name: str, value: str) -> _Leaf:
+    """Return a string in the field *name*, a type and a key, as the part that it counts as."""
     if not BASE64.fullmatch(value):
-        return TextPart(text=value)
+        return _Leaf(value, TextPart(text=value))
     if value.startswith("data:"):
-        return FilePart(url=value)
+        return _Leaf(value, FilePart(url=value))
     if value.startswith(tuple(IMAGE_HEADS)):
-        return ImagePart(data=value)
-    return None if _DATA_FIELD.search(name) else TextPart(text=value)
+        return _Leaf(value, ImagePart(data=value))
+    if _ENCRYPTED_RESULT.search(name):
+        return _Leaf(value, None, len(value) // _ENCRYPTED_CHARACTERS_PER_TOKEN)
+    return _Leaf(value, None if _DATA_FIELD.search(name) else TextPart(text=value))
 
 
 def _characters_beside(part: Part) -> int:
@@ -144,6 +165,6 @@ def _characters_beside(part: Part) -> int:
 def _rest(raw: str, *, ordinary: int) -> int:
     """Return the length of JSON without data, and without *ordinary* characters for one of text."""
     rest = len(raw) - 5 * raw.count("\\u")
-    for string, part in _leaves(raw):
+    for string, part, _ in _leaves(raw):
         rest -= len(string) * (ordinary if isinstance(part, TextPart) else 1)
     return max(0, rest)
