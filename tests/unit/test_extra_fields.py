@@ -126,6 +126,25 @@ def test_the_items_of_the_clients_parse_are_sent_back_without_its_fields() -> No
     assert "parsed" not in str(responses.render(message.role, message.content))
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+    ],
+)
+def test_a_call_that_a_block_repeats_is_read_once(block: dict[str, Any]) -> None:
+    function = {"name": "look", "arguments": "{}"}
+    plain = {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+    text = {"type": "text", "text": "I look."}
+
+    assert Message.from_openai({**plain, "content": [text, block]}) == Message.from_openai(plain)
+
+
 def test_a_spoken_answer_is_read_and_sent_back_as_its_words() -> None:
     audio = {"id": "a1", "data": "UklG", "expires_at": 1, "transcript": "At 13:25."}
     message = Message.from_openai({"role": "assistant", "content": None, "audio": audio})

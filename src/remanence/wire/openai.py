@@ -5,7 +5,7 @@ Shapes: the reference of `POST /chat/completions`, parameter `messages`.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
 from mimetypes import MimeTypes
 
@@ -100,7 +100,10 @@ def parse(data: object) -> ParsedMessage:
         return ParsedMessage(role, (ToolResultPart(call_id=call_id, content=content),), name)
     if role == "assistant":
         spoken = () if content else tuple(_transcript(message.get("audio")))
-        return ParsedMessage(role, (*_beside(message), *content, *spoken, *_after(message)), name)
+        after = tuple(_after(message))
+        ids = {part.id for part in after if isinstance(part, ToolCallPart)}
+        once = (part for part in content if not _is_of_call(part, ids))
+        return ParsedMessage(role, (*_beside(message), *once, *spoken, *after), name)
     return ParsedMessage(role, content, name)
 
 
@@ -205,6 +208,13 @@ def _after(message: JsonObject) -> Iterable[Part]:
         yield TextPart(text=refusal, extra=Extra(dialect="openai", raw='{"type":"refusal"}'))
     calls = require_type(message.get("tool_calls") or [], list, "the field tool_calls of a message")
     yield from map(_tool_call, calls)
+
+
+def _is_of_call(part: Part, ids: AbstractSet[str]) -> bool:
+    """Return whether a part is one of the calls *ids* in a provider's format, as LangChain adds it."""
+    return isinstance(part, OtherPart) and not ids.isdisjoint(
+        {part.head.get("id"), part.head.get("call_id")}
+    )
 
 
 def _tool_call(call: object) -> ToolCallPart:
