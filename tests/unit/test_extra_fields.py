@@ -145,6 +145,21 @@ def test_a_call_that_a_block_repeats_is_read_once(block: dict[str, Any]) -> None
     assert Message.from_openai({**plain, "content": [text, block]}) == Message.from_openai(plain)
 
 
+@pytest.mark.parametrize(
+    ("role", "block"),
+    [
+        ("assistant", {"type": "tool_use", "id": "c1", "name": "look", "input": {}}),
+        ("user", {"type": "tool_result", "tool_use_id": "c1", "content": "42"}),
+    ],
+)
+def test_calls_and_results_of_anthropic_are_refused_with_the_reader_to_use(
+    role: str, block: dict[str, Any]
+) -> None:
+    message = {"role": role, "content": [{"type": "text", "text": "I look."}, block]}
+    with pytest.raises(InvalidMessage, match=r"which Message\.from_anthropic reads"):
+        Message.from_openai(message)
+
+
 def test_a_spoken_answer_is_read_and_sent_back_as_its_words() -> None:
     audio = {"id": "a1", "data": "UklG", "expires_at": 1, "transcript": "At 13:25."}
     message = Message.from_openai({"role": "assistant", "content": None, "audio": audio})

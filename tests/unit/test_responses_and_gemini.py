@@ -210,10 +210,16 @@ def test_contents_of_geminis_client_and_their_dumps_are_read_alike(content: dict
     assert gemini.render(read.role, read.content)["parts"][0].keys() == content["parts"][0].keys()
 
 
+def model(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "model", "parts": list(parts)}
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         ({"role": "system", "parts": []}, "role 'system' is unknown"),
+        ({"candidates": [{"content": model()}]}, r"pass response.candidates\[0\].content"),
+        ({"content": model(), "finishReason": "STOP"}, "with content is not a content"),
         ({"parts": [{}]}, "is empty"),
         ({"parts": [{"text": 0}]}, "the text of a part is 0: pass a string"),
         ({"parts": [{"functionCall": {}}]}, "has the name None"),
@@ -233,10 +239,6 @@ def call(name: str, id_: str | None = None) -> dict[str, Any]:
 def result(name: str, text: str, id_: str | None = None) -> dict[str, Any]:
     given = {"id": id_} if id_ else {}
     return {"functionResponse": {"name": name, "response": {"output": text}, **given}}
-
-
-def model(*parts: dict[str, Any]) -> dict[str, Any]:
-    return {"role": "model", "parts": list(parts)}
 
 
 def user(*parts: dict[str, Any]) -> dict[str, Any]:

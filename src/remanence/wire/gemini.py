@@ -48,6 +48,12 @@ def parse(data: object) -> ParsedMessage:
     same name.
     """
     content = json_object(data, "content")
+    for other in ("candidates", "content"):
+        if other in content and "parts" not in content:
+            raise InvalidMessage(
+                f"an object with {other} is not a content, which has parts: pass "
+                "response.candidates[0].content"
+            )
     role = content.get("role") or "user"
     if role not in ("user", "model", "function"):
         raise InvalidMessage(f"role {role!r:.80} is unknown: use 'user' or 'model'")

@@ -10,7 +10,16 @@ from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, gemini, openai, responses
 from remanence.wire.content import other_texts
 from remanence.wire.json_value import ClientObject, quote
-from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
+from remanence.wire.parts import (
+    OtherPart,
+    ParsedMessage,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
 
 MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
 """`control` is the host's text (reminders, instructions), `memory` is text that a memory added to a
@@ -99,12 +108,12 @@ class Message:
         dict may also have an `id` and a `created_at`, ISO 8601 with an offset or a datetime.
 
         Raises:
-            InvalidMessage: *data* is malformed.
+            InvalidMessage: *data* is malformed, or has calls or results in Anthropic's format.
         """
         if not isinstance(data, Mapping):
-            return cls(**openai.parse(data)._asdict())
+            return cls(**_parse_openai(data)._asdict())
         id_, created_at, fields = split_record(data)
-        return cls(**openai.parse(fields)._asdict(), id=id_, created_at=created_at)
+        return cls(**_parse_openai(fields)._asdict(), id=id_, created_at=created_at)
 
     @classmethod
     def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
@@ -194,6 +203,17 @@ def split_record(data: Mapping[str, object]) -> Record:
         raise InvalidMessage(f"the id {id_!r:.80} of a message is not a string: use a string")
     fields = {key: value for key, value in data.items() if key not in ("id", "created_at")}
     return Record(id_, None if at is None else _time(at), fields)
+
+
+def _parse_openai(data: object) -> ParsedMessage:
+    parsed = openai.parse(data)
+    for part in parsed.content:
+        if isinstance(part, OtherPart) and part.type in ("tool_use", "tool_result"):
+            raise InvalidMessage(
+                f"{quote(part.value)} is not a block of the format 'openai': use "
+                "the format 'anthropic', which Message.from_anthropic reads"
+            )
+    return parsed
 
 
 def _text_part(text: object) -> TextPart:
