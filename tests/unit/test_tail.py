@@ -9,7 +9,15 @@ from hypothesis import given, strategies as st
 from remanence import Message
 from remanence.context.context import Omitted
 from remanence.context.tail import STAND_IN_TOKENS, FittedTail, fit_tail
-from remanence.types import ImagePart, OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.types import (
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 
 def tape(sizes: list[int]) -> list[Message]:
@@ -429,7 +437,7 @@ def test_a_result_keeps_its_call_and_its_short_texts() -> None:
     assert (short.call_id, short.is_error) == ("a", True)
     assert [part.text for part in short.content if isinstance(part, TextPart)][1:] == [
         "short",
-        "[ImagePart of message 2 left out: too large]",
+        "[image of message 2 left out: too large]",
     ]
     assert "105 characters of message 2 left out" in short.text  # as "short" takes five
 
@@ -437,12 +445,34 @@ def test_a_result_keeps_its_call_and_its_short_texts() -> None:
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        (ImagePart(data="aGVsbG8="), "ImagePart"),
-        (OtherPart(dialect="openai", raw='{"type": "new"}'), "OtherPart"),
+        (ImagePart(data="aGVsbG8="), "image"),
+        (OtherPart(dialect="openai", raw='{"type": "new"}'), "new"),
+        (FilePart(file_id="file-1"), "file"),
     ],
 )
 def test_a_part_that_has_no_text_is_named_in_its_place(part: Part, name: str) -> None:
     assert shortened(part) == TextPart(text=f"[{name} of message 2 left out: too large]")
+
+
+def test_parts_that_are_alike_have_one_name_in_their_place_and_reasoning_has_none() -> None:
+    image = ImagePart(data="aGVsbG8=")
+    thinking = OtherPart(dialect="anthropic", raw='{"type": "thinking", "thinking": "Hm."}')
+    fields = OtherPart(dialect="openai", raw='{"reasoning_content": "Hm."}', scope="message")
+    name = TextPart(text="[image of message 2 left out: too large]")
+
+    shown = shortened(ToolResultPart(call_id="a", content=(image, image)))
+    long = Message(role="assistant", content=(fields, thinking, TextPart(text="word " * 4_000)))
+    fitted = fit_tail(
+        [Message.user("Hi.").replace(seq=1, tokens=5), long.replace(seq=2, tokens=9_000)],
+        first_seq=1,
+        last_sum_tokens=9_005,
+        budget=2_000,
+        keep_last=1,
+        count=count,
+    )
+
+    assert shown == ToolResultPart(call_id="a", content=(name,))
+    assert [type(part) for part in fitted.messages[-1].content] == [TextPart]
 
 
 @given(budget=st.integers(240, 4_000), size=st.integers(4_001, 30_000))

@@ -9,9 +9,19 @@ from typing import NamedTuple, TypeAlias
 
 from remanence.context.context import Omitted
 from remanence.notes.excerpts import ELLIPSIS, beginning, ending, fair_share
-from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart, label
+from remanence.types import (
+    FilePart,
+    ImagePart,
+    Message,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
 from remanence.wire.boundaries import groups
-from remanence.wire.content import read_result_parts
+from remanence.wire.content import as_text, read_result_parts
 from remanence.wire.json_value import dumps
 
 CountMessage: TypeAlias = Callable[[Message], int]
@@ -323,8 +333,8 @@ def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
                 yield replace(part, content=inner)
             case TextPart():
                 texts.append(part.text)
-            case _:
-                texts.append(_left_out(part, seq))
+            case _ if (stand_in := _left_out(part, seq)) not in ("", *texts[-1:]):
+                texts.append(stand_in)
     if texts:
         yield TextPart(text="\n".join(texts))
 
@@ -332,7 +342,7 @@ def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
 def _without_middles(message: Message, cap: int, count: CountMessage) -> Message:
     characters = max(40, fair_share(_lengths(message.content), cap * 3))
     for _ in range(12):
-        content = tuple(_short_part(part, characters, message.seq) for part in message.content)
+        content = tuple(_short_parts(message.content, characters, message.seq))
         short = message.replace(content=content)
         tokens = count(short)
         if tokens <= cap or characters <= 40:
@@ -351,22 +361,41 @@ def _lengths(content: Sequence[Part]) -> Iterator[int]:
                 yield from _lengths(part.content)
 
 
-def _short_part(part: Part, characters: int, seq: int) -> Part:
+def _short_parts(content: Sequence[Part], characters: int, seq: int) -> Iterator[Part]:
+    """Yield the parts without middles, and one stand-in for several that are alike."""
+    before = ""
+    for part in content:
+        match part:
+            case TextPart() | ToolCallPart() | ToolResultPart():
+                before = ""
+                yield _short_part(part, characters, seq)
+            case _ if (stand_in := _left_out(part, seq)) not in ("", before):
+                before = stand_in
+                yield TextPart(text=stand_in)
+
+
+def _short_part(part: TextPart | ToolCallPart | ToolResultPart, characters: int, seq: int) -> Part:
     match part:
         case ToolCallPart():
             short = dumps({"excerpt": _head_and_tail(part.arguments, characters, seq)})
             return replace(part, arguments=min(part.arguments, short, key=len))
         case ToolResultPart():
-            inner = (_short_part(item, characters, seq) for item in part.content)
+            inner = _short_parts(part.content, characters, seq)
             return replace(part, content=read_result_parts(inner, part.call_id))
         case TextPart():
             return TextPart(text=_head_and_tail(part.text, characters, seq))
-        case _:
-            return TextPart(text=_left_out(part, seq))
 
 
-def _left_out(part: Part, seq: int) -> str:
-    return f"[{type(part).__name__} of message {seq} left out: too large]"
+def _left_out(part: ImagePart | FilePart | OtherPart, seq: int) -> str:
+    """Return a stand-in for a part without text, empty for reasoning."""
+    match part:
+        case ImagePart():
+            kind = "image"
+        case FilePart():
+            kind = "file"
+        case OtherPart():
+            kind = part.type or "content"
+    return f"[{kind} of message {seq} left out: too large]" if as_text(part) is not None else ""
 
 
 def _head_and_tail(text: str, characters: int, seq: int) -> str:
