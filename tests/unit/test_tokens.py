@@ -1,6 +1,7 @@
 import base64
 import json
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -259,6 +260,21 @@ def test_a_pdf_counts_by_its_pages() -> None:
 
     assert of_part(pdf(3)) == 3 * of_part(pdf(1))
     assert 1_500 <= of_part(pdf(1)) <= 3_000
+
+
+def test_the_pages_of_a_pdf_count_also_in_compressed_streams_of_objects() -> None:
+    pages = b"<</Type /Page>>" * 50
+    plain, streams = b"%PDF-1.7\n" + 2 * pages, b"%PDF-1.7\n"
+    for stream in (zlib.compress(pages), b"encrypted", zlib.compress(pages)):
+        head = b"<</Type/ObjStm/N 50/Filter/FlateDecode/Length %d>>stream\r\n" % len(stream)
+        streams += head + stream + b"\nendstream\n"
+
+    counts = [
+        of_part(FilePart(media_type="application/pdf", data=encoded(content)))
+        for content in (plain, streams)
+    ]
+
+    assert counts[0] == counts[1] >= 100 * 1_500
 
 
 def test_a_file_that_is_not_at_hand_counts_a_fixed_sum() -> None:

@@ -4,7 +4,9 @@ import base64
 import codecs
 import math
 import re
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from remanence.tokens.image_size import Size, image_size
@@ -32,6 +34,7 @@ _UNSEEN_FILE_TOKENS = 1_500
 _HEAD_BYTES = 4_096
 
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
+_MAX_OBJECT_BYTES = 50_000_000
 _TEXT_TYPE = re.compile(
     r"text/|application/(?:.*[+.-])?(?:json|xml|yaml|toml|javascript|typescript|sql|csv|sh)\b"
 )
@@ -67,13 +70,27 @@ def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount
         return _UNSEEN_FILE_TOKENS
     content = _decode(inline.data)
     if media_type == "application/pdf" or content.startswith(b"%PDF-"):
-        pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
+        pages = _count_pages(content) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
         return pages * (_PAGE_TEXT_TOKENS + image(ImagePart()))
     if media_type.startswith("audio/"):
         return math.ceil(len(content) / _AUDIO_BYTES_PER_TOKEN)
     if _TEXT_TYPE.match(media_type) or _is_text(content):
         return text(content.decode(errors="replace"))
     return math.ceil(len(content) / _DOCUMENT_BYTES_PER_TOKEN)
+
+
+def _count_pages(content: bytes) -> int:
+    """Count the page objects of a PDF, also those in compressed streams of objects."""
+    pages, room = len(_PDF_PAGE.findall(content)), _MAX_OBJECT_BYTES
+    for piece in content.split(b"endstream"):
+        _, is_found, rest = piece.rpartition(b"/ObjStm")
+        stream = rest.partition(b"stream")[2].lstrip(b"\r\n")
+        if is_found and room > 0:
+            with suppress(zlib.error):  # encrypted, or compressed in another way
+                objects = zlib.decompressobj().decompress(stream, room)
+                pages += len(_PDF_PAGE.findall(objects))
+                room -= len(objects)
+    return pages
 
 
 def _size(image: ImagePart) -> Size | None:
