@@ -237,7 +237,13 @@ class ContextReader:
             for fact in facts
             if not is_own(fact, self.ref.id) or (fact.last_seq or 0) < state.tail_seq
         ]
-        text = memories_text(unseen, max_tokens=policy.facts_budget, count_text=runtime.count_text)
+        text = memories_text(
+            unseen,
+            snapshot,
+            max_tokens=policy.facts_budget,
+            count_text=runtime.count_text,
+            zone=self.timezone,
+        )
         return replace(request, memories=text)
 
     async def _facts_in_prefix(

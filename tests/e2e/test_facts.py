@@ -833,7 +833,7 @@ async def test_a_question_finds_the_fact_that_answers_it_in_other_words() -> Non
 
     assert found[0] == home
     assert hit.source_id == home.id
-    assert f"{home.summary} (fact {home.id})" in context.volatile
+    assert f"{home.summary} (fact {home.id}, " in context.volatile
 
 
 async def test_facts_with_the_words_of_a_query_come_before_those_of_its_topic() -> None:
@@ -1197,6 +1197,23 @@ async def test_brain_puts_matching_memories_behind_the_last_breakpoint() -> None
     assert context.volatile.count("(id: ") == 5
     assert context.stats.volatile_tokens <= 600
     assert "Long-Term" not in without.to_text()
+
+
+async def test_matching_memories_are_below_their_days_the_newest_last() -> None:
+    async with Memory.open(IN_MEMORY, policy=Policy.brain()) as memory:
+        for year, place in ((2022, "at Rua A"), (2026, "in Garage C"), (2024, "behind Market B")):
+            since = datetime(year, 3, 1, 12, tzinfo=UTC)
+            await memory.facts.save(f"Ana parks her car {place}", user="ana", valid_from=since)
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Where do I park my car?"))
+        context = await chat.context()
+
+    memories = re.sub(r" \(id: \w+\)", "", context.volatile)
+    assert memories.endswith(
+        "2022-03-01\n- [knowledge] Ana parks her car at Rua A\n"
+        "2024-03-01\n- [knowledge] Ana parks her car behind Market B\n"
+        "2026-03-01\n- [knowledge] Ana parks her car in Garage C"
+    )
 
 
 @pytest.mark.req("X-26")

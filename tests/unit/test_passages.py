@@ -87,6 +87,30 @@ def test_a_passage_has_its_speaker_and_day() -> None:
     assert shown == ("I arrive tomorrow. (message 1, Ana, 2026-03-02)",)
 
 
+def test_facts_and_messages_are_quoted_in_the_order_of_their_days() -> None:
+    said = replace(numbered(1, "I park in Rua B."), at=datetime(2024, 3, 1, tzinfo=UTC))
+    old, new = (
+        Hit(
+            kind="fact",
+            text=f"I park in Rua {place}.",
+            first_seq=seq,
+            last_seq=seq,
+            at=datetime(year, 3, 1, tzinfo=UTC),
+            score=0.0,
+            source_id=f"f{seq}",
+        )
+        for place, seq, year in (("A", 7, 2022), ("C", 0, 2026))
+    )
+
+    shown = render_quotes(quotes([new, said, old], "park Rua"), max_tokens=999, count_text=len)
+
+    assert shown == (
+        "I park in Rua A. (fact f7, 2022-03-01)",
+        "I park in Rua B. (message 1, 2024-03-01)",
+        "I park in Rua C. (fact f0, 2026-03-01)",
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "query", "shown"),
     [

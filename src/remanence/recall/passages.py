@@ -10,6 +10,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from statistics import median
@@ -51,6 +52,8 @@ MIN_NEAR: Final = 20
 
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
+
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 _MAX_TERM: Final = 64
 """Letters of a word that are compared, so that any term fits in a passage."""
@@ -165,12 +168,12 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 def render_quotes(
     found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
 ) -> tuple[str, ...]:
-    """Render as many quotes as fit, oldest first, each with speaker and date.
+    """Render as many quotes as fit, oldest first, each with its date, and a message with its speaker.
 
     Only the best quote includes the sentences after the match, as more passages are worth more than
     longer ones.
     """
-    kept: list[tuple[int, str]] = []
+    kept: list[tuple[Hit, str]] = []
     for quote in found:
         hit, origin = quote.hit, _origin(quote.hit)
         if count_text(f"- {quote.core} ({origin})\n") > max_tokens:  # cheaper than its frame
@@ -180,17 +183,19 @@ def render_quotes(
             line = f"{text} ({origin})"
             tokens = count_text(f"- {line}\n")
             if tokens <= max_tokens:
-                kept.append((hit.first_seq, line))
+                kept.append((hit, line))
                 max_tokens -= tokens
                 break
-    return tuple(line for _, line in sorted(kept, key=lambda each: each[0]))
+    # A seq counts within its conversation, and ids of facts are in the order of their making.
+    kept.sort(key=lambda each: (each[0].at or _UNDATED, each[0].first_seq, each[0].source_id))
+    return tuple(line for _, line in kept)
 
 
 def _origin(hit: Hit) -> str:
-    if hit.kind == "fact":
-        return f"fact {hit.source_id}"
     day = f"{hit.at:%Y-%m-%d}" if hit.at else ""
-    return ", ".join(filter(None, (f"message {hit.first_seq}", hit.speaker, day)))
+    is_fact = hit.kind == "fact"
+    source = (f"fact {hit.source_id}",) if is_fact else (f"message {hit.first_seq}", hit.speaker)
+    return ", ".join(filter(None, (*source, day)))
 
 
 def _terms(query: str) -> Iterator[str]:
