@@ -241,6 +241,10 @@ def test_more_or_fewer_words_of_one_home_are_no_move(old: str, new: str) -> None
     [
         ("I've been living in a flat in Turku since 2018.", "I moved to Vaasa last month."),
         ("I live in Turku and I have asthma.", "I live in Vaasa and I have asthma."),
+        (
+            "I moved to Turku last month (December 2024), so I live in Turku now.",
+            "I moved to Vaasa last month (February 2025), so I live in Vaasa now.",
+        ),
     ],
 )
 def test_a_move_ends_a_home_alone_and_one_whose_rest_is_said_again(old: str, new: str) -> None:

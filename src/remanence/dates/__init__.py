@@ -2,7 +2,13 @@
 
 from remanence.dates.find import find_dates, finding_dates, resolve_dates
 from remanence.dates.periods import DateMention, Grain
-from remanence.dates.render import iso_date, may_replace, render_date, words_with_date
+from remanence.dates.render import (
+    iso_date,
+    may_replace,
+    render_date,
+    without_dates,
+    words_with_date,
+)
 
 __all__ = [
     "DateMention",
@@ -13,5 +19,6 @@ __all__ = [
     "may_replace",
     "render_date",
     "resolve_dates",
+    "without_dates",
     "words_with_date",
 ]

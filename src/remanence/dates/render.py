@@ -1,5 +1,6 @@
 """Render mentions as absolute dates in their own language."""
 
+import re
 from datetime import date
 
 from remanence.dates.language import Language, language_of
@@ -7,6 +8,7 @@ from remanence.dates.periods import WINTER, DateMention, Grain
 
 _WITHOUT_PREPOSITIONS = ("chinese", "japanese", "korean")
 POSSESSIVE = ("'s", "’s")
+_DATE = re.compile(r" \([^()]*(?<!\d)(?:19|20)\d\d(?!\d)[^()]*\)")
 
 
 def render_date(mention: DateMention) -> str:
@@ -44,6 +46,11 @@ def words_with_date(mention: DateMention, date: str, following: str) -> str:
     if following.startswith((f" ({date})", *POSSESSIVE)):
         return mention.text
     return f"{mention.text} ({date})"
+
+
+def without_dates(text: str) -> str:
+    """Return a text without the dates that `words_with_date` puts behind words."""
+    return _DATE.sub("", text)
 
 
 def iso_date(mention: DateMention) -> str:

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from math import inf
 
+from remanence.dates import without_dates
 from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
 from remanence.facts.tags import STATEMENTS
 from remanence.languages.vocabulary import find_cue, vocabulary_of
@@ -182,9 +183,11 @@ def _share_word(one: Meaning, other: Meaning) -> bool:
 def _says_besides(one: Meaning, other: Meaning) -> float:
     """Return how sure it is that a fact says something besides what another one may end.
 
-    One that has another value in one place alone says the rest again.
+    One that has another value in one place alone says the rest again, whatever the dates behind
+    words such as "last month".
     """
-    restates = len(one.bag - other.bag) <= 1 and len(other.bag - one.bag) <= 1
+    mine, theirs = (meaning_of(without_dates(said.text)).bag for said in (one, other))
+    restates = len(mine - theirs) <= 1 and len(theirs - mine) <= 1
     return -inf if restates else fact_scores(one.text)[SEVERAL]
 
 
