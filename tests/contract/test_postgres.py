@@ -300,6 +300,25 @@ async def test_a_name_that_is_not_unicode_is_refused(store: Store) -> None:
         await store.append(ConversationRef("default", "\ud800"), [hello()], user=None)
 
 
+async def test_a_lost_state_and_lost_words_are_found(store: Store, database: str) -> None:
+    await tape(store, 2)
+    await tape(store, 3, OTHER)
+    await store.search(REF, "message", limit=1)
+    await store.search(OTHER, "message", limit=1)
+    sound = await store.check()
+    with psycopg.connect(database) as connection:
+        connection.execute("DELETE FROM text_index")
+        connection.execute("DELETE FROM states WHERE last_seq = 3")
+
+    problems = await store.check()
+
+    assert sound == ()
+    assert [(problem.conversation, problem.what.partition(",")[0]) for problem in problems] == [
+        (OTHER, "the row of its state is missing"),
+        (None, "text_index lacks 2 messages"),
+    ]
+
+
 async def test_a_store_for_reading_reads_and_refuses_to_write(store: Store, database: str) -> None:
     appended = await store.append(REF, [hello()], user=None)
     reading = await open_store(database, read_only=True)

@@ -68,6 +68,7 @@ def tamper(path: Path, sql: str) -> None:
         ("UPDATE segments SET last_seq = 3 WHERE first_seq = 1", "an overlap"),
         ("UPDATE segments SET generation = 1 WHERE first_seq = 1", "of generation 1"),
         ("UPDATE segments SET superseded = 9 WHERE first_seq = 1", "a gap"),
+        ("DELETE FROM states WHERE conversation = 1", "its state is missing"),
     ],
 )
 async def test_what_breaks_a_promise_is_found_and_named(
@@ -101,6 +102,32 @@ async def test_texts_of_nothing_in_the_index_are_found(store: Store, path: Path,
     problems = await store.check()
 
     assert any("orphaned texts" in problem.what for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("index", "what"),
+    [
+        ("text_index", ["3 messages", "2 live segments of notes"]),
+        ("facts_index", ["1 current facts"]),
+    ],
+)
+async def test_texts_that_an_index_lacks_are_found_and_a_copy_has_them(
+    store: Store, path: Path, index: str, what: list[str]
+) -> None:
+    await store.save_facts(new(fact("f1", "keeps bees", conversation=REF.id)))
+    await store.search(OTHER, "message", limit=1)
+    assert await store.check() == ()
+    tamper(path, f"DELETE FROM {index}")
+
+    problems = await store.check()
+    copy = await open_store(f"sqlite:///{path.parent / 'new.db'}")
+    await copy_store(store, copy)
+
+    named = [f"{index} lacks {texts}," for texts in what]
+    assert [problem.what.partition(" which")[0] for problem in problems] == named
+    assert all("remanence copy" in problem.remedy for problem in problems)
+    assert await copy.check() == ()
+    await copy.close()
 
 
 async def test_a_damaged_text_index_is_found(store: Store, path: Path) -> None:

@@ -37,6 +37,7 @@ T = TypeVar("T")
 _TRIES = 5
 _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
 _POLL_SECONDS = 0.1
+_INDEXED = "SELECT 1 FROM {0} WHERE {0}.key"
 _VACUUM = (
     "VACUUM (ANALYZE) conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
     "facts_index, facts_pins, fact_repetitions, vectors, fact_vectors, model_calls, turns, events, "
@@ -93,7 +94,10 @@ class PostgresStore(SQLStore):
 
     async def check(self) -> tuple[Problem, ...]:
         found = await self._read(
-            lambda connection: (*inconsistencies(connection), *pgvector.problems(connection))
+            lambda connection: (
+                *inconsistencies(connection, _INDEXED),
+                *pgvector.problems(connection),
+            )
         )
         return (*found, *await self._in_thread(self._write_problems))
 

@@ -1,4 +1,4 @@
-"""Consistency checks of a memory's tables: coverage by segments, token accounts, cursors."""
+"""Consistency checks of a memory's tables: coverage by segments, token accounts, cursors, words."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,7 +17,8 @@ from remanence.stores.rows import (
     decode_failed,
     state_from_row,
 )
-from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.connection import Connection, WordIndex
+from remanence.stores.sql.search import MAX_NOTES
 from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
@@ -39,7 +40,33 @@ _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
 )
 """For each kind of row: its name, the columns to select after conversation and place, its decoder."""
 
+_INDEXED: tuple[tuple[str, WordIndex, LiteralString, LiteralString], ...] = (
+    (
+        "messages",
+        "text_index",
+        "messages.key",
+        "messages JOIN states USING (conversation) WHERE kind = 'message' AND seq <= indexed_seq",
+    ),
+    (
+        "live segments of notes",
+        "text_index",
+        f"-segments.key * {MAX_NOTES}",
+        "segments WHERE superseded IS NULL",
+    ),
+    ("current facts", "facts_index", "facts.key", "facts WHERE valid_to IS NULL"),
+)
+"""For each kind of text: its name, its index, its key there, and its rows that are indexed."""
+
+COPY = (
+    "copy the memory to a new database, which indexes all words anew: "
+    "remanence copy URL sqlite:///new.db"
+)
+
 _FAULTS: dict[str, LiteralString] = {
+    "the row of its state is missing, so it cannot go on": (
+        "SELECT tenant, id FROM conversations LEFT JOIN states ON conversation = key "
+        "WHERE conversation IS NULL"
+    ),
     "the tape has {} messages numbered {}..{}, not 1..{}": (
         "SELECT tenant, conversations.id, count(seq), min(seq), max(seq), last_seq "
         "FROM conversations JOIN states ON states.conversation = conversations.key "
@@ -82,14 +109,29 @@ _FAULTS: dict[str, LiteralString] = {
 """The message of each fault, and the query that finds it."""
 
 
-def inconsistencies(connection: Connection) -> Iterator[Problem]:
-    """Yield the inconsistencies of the tables that all backends share."""
+def inconsistencies(connection: Connection, indexed: LiteralString) -> Iterator[Problem]:
+    """Yield the inconsistencies of the tables that all backends share.
+
+    *indexed* begins a query for a text of an index, whose name has the place `{}`; a key ends it.
+    """
     yield from _undecodable_rows(connection)
     for fault, select in _FAULTS.items():
         for tenant, id_, *values in connection.execute(select):
             yield problem(ConversationRef(tenant, id_), fault.format(*values))
     yield from _coverage(connection)
     yield from _failed_stretches(connection)
+    yield from _missing_words(connection, indexed)
+
+
+def _missing_words(connection: Connection, indexed: LiteralString) -> Iterator[Problem]:
+    """Yield the numbers of texts that an index lacks; no step adds them again."""
+    for name, index, key, rows in _INDEXED:
+        missing: int = connection.execute(
+            f"SELECT count(*) FROM {rows} AND NOT EXISTS ({indexed.format(index)} = {key})"  # noqa: S608 - constants
+        ).get
+        if missing:
+            what = f"{index} lacks {missing} {name}, which a search does not find by their words"
+            yield Problem(conversation=None, level="error", what=what, remedy=COPY)
 
 
 def _undecodable_rows(connection: Connection) -> Iterator[Problem]:

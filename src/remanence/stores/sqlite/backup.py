@@ -9,7 +9,7 @@ import apsw
 
 from remanence.errors import StoreError, StoreUnavailable
 from remanence.files import link, remove
-from remanence.stores.sqlite.check import COPY
+from remanence.stores.sql.consistency import COPY
 from remanence.stores.sqlite.connection import create_private, require_text_path
 from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection

@@ -7,17 +7,14 @@ import apsw
 
 from remanence.errors import StoreUnavailable
 from remanence.stores.sql import search
-from remanence.stores.sql.consistency import inconsistencies, problem
+from remanence.stores.sql.consistency import COPY, inconsistencies, problem
 from remanence.stores.sqlite.fts import Connection
 from remanence.types import Problem
 
 _SCOPES = {"text_index": "c", "facts_index": "u"}
 """The first letter of all scope words of an index."""
 
-COPY = (
-    "copy the memory to a new file, which indexes all words anew: "
-    "remanence copy sqlite:///memory.db sqlite:///new.db"
-)
+_INDEXED = "SELECT 1 FROM {}_docsize WHERE id"
 
 
 def check(connection: Connection) -> tuple[Problem, ...]:
@@ -29,7 +26,12 @@ def check(connection: Connection) -> tuple[Problem, ...]:
         problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
         for table, rowid, parent, _ in rows
     ]
-    return (*orphans, *inconsistencies(connection), *_index(connection), *_bytes(connection))
+    return (
+        *orphans,
+        *inconsistencies(connection, _INDEXED),
+        *_index(connection),
+        *_bytes(connection),
+    )
 
 
 def _damage(connection: Connection) -> Iterator[Problem]:
