@@ -180,6 +180,25 @@ async def test_the_database_of_another_application_is_left_alone(
     assert contents(tmp_path) == before
 
 
+async def test_a_database_made_from_a_dump_which_lacks_the_application_id_opens(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    await write_one(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA application_id = 0")
+    connection.close()
+
+    reader = await open_store(url(path), read_only=True)
+    writer = await open_store(url(path))
+    messages = [await store.messages(REF, after=0, limit=None) for store in (reader, writer)]
+    await writer.close()
+    await reader.close()
+
+    assert [message.text for message in messages[0]] == ["hello"]
+    assert messages[1] == messages[0]
+
+
 async def test_a_later_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     await write_one(path)

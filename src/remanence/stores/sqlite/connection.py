@@ -251,11 +251,15 @@ def _check_content(file: Path, *, read_only: bool) -> None:
 
 
 def _refuse_foreign(connection: Connection, path: str) -> None:
-    connection.execute("BEGIN")  # both queries in one snapshot: another process may migrate now
+    connection.execute("BEGIN")  # all queries in one snapshot: another process may migrate now
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    own: int = connection.execute(
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('schema_migrations', 'states', 'text_index')"
+    ).get
     application_id = connection.pragma("application_id")
     connection.execute("COMMIT")
-    if application_id == APPLICATION_ID or (application_id == 0 and not tables):
+    # A dump leaves the id out.
+    if application_id == APPLICATION_ID or (application_id == 0 and (not tables or own == 3)):
         return
     raise NotADatabase(
         f"{path!r} is the SQLite database of another application: name another file; "
