@@ -609,6 +609,7 @@ class Memory:
         Raises:
             InvalidPolicy: `daily_directory` is not set, or has notes that belong to no user.
             ObservationRejected, ModelError: a summary failed; that day's file stays.
+            ObservationSkipped: a budget is spent, until the error's `until`; that day's file stays.
             StoreUnavailable: a file cannot be read or written.
         """
         for label, name in (("user", user), ("tenant", tenant)):

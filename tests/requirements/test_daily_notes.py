@@ -25,6 +25,8 @@ from remanence.errors import (
     InvalidMessage,
     InvalidPolicy,
     ObservationRejected,
+    ObservationSkipped,
+    RemanenceError,
     StoreUnavailable,
 )
 from remanence.files import Lock
@@ -371,13 +373,21 @@ async def test_the_new_lines_of_a_rewritten_day_are_summarised_alone(
     assert segment.tokens < 20
 
 
-async def test_a_day_whose_summary_fails_stays_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (Draft(notes=(), made_by="bad"), ObservationRejected),
+        (ObservationSkipped("over_budget", "the day budget is spent"), ObservationSkipped),
+    ],
+)
+async def test_a_day_whose_summary_fails_stays_as_it_is(
+    tmp_path: Path, outcome: Draft | Exception, error: type[RemanenceError]
+) -> None:
     clock = FixedClock(MONDAY)
     folder = tmp_path / "default" / "ana"
-    reflector = ScriptedReflector([Draft(notes=(), made_by="bad")])
-    async with opened(tmp_path, clock, reflector=reflector) as memory:
+    async with opened(tmp_path, clock, reflector=ScriptedReflector([outcome])) as memory:
         await write_days(memory, clock, 3)
-        with pytest.raises(ObservationRejected):
+        with pytest.raises(error):
             await memory.consolidate(user="ana")
         assert names(folder) == [f"2027-01-0{day}.md" for day in (4, 5, 6)]
         [done] = await memory.consolidate(user="ana")
