@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -1193,3 +1193,16 @@ async def test_what_a_hook_withholds_is_not_noted_anew_either(path: Path) -> Non
         (observation,) = await chat.observations()
         assert "Lisbon" in observation.text
         assert "91,250" not in observation.text
+
+
+def test_the_hashes_of_a_receipt_are_those_of_earlier_ones() -> None:
+    at = datetime(2027, 1, 4, 9, 30, tzinfo=UTC)
+    said = Message.user("My PIN is 8823.", id="m1", created_at=at).replace(seq=1)
+    answer = Message.assistant("Noted.", id="m2", created_at=at).replace(seq=2)
+
+    hashes = digest(said, "salt"), chain([tombstone(said, "salt"), answer])
+
+    assert hashes == (
+        "ec9992983a5ae305e6e65907e8b90bc5b60d2369b5dbc5754369e5b3b6fafdea",
+        "6b4faaa3c878d8ac9152ca5d07a1b2458f7aba0803eafdeb8540d839cf57caf2",
+    )
