@@ -1,4 +1,4 @@
-"""The functions of docs/howto/frameworks.md, in a program of their own.
+"""The functions of docs/howto/frameworks.md and migrate.md, in a program of their own.
 
 REMANENCE_TEST_FRAMEWORKS names a Python that has `remanence[server]`, `pydantic-ai-slim[openai]`,
 `langgraph`, `langchain-openai` and `openai-agents`. Without it, those run whose packages this one has.
@@ -63,6 +63,17 @@ async def test_the_tape_of_an_agents_sdk_run_has_images_of_tools_and_the_results
     assert [part.call_id for part in results] == ["call-1", "call-2"]
     assert [type(part) for part in results[0].content] == [TextPart, ImagePart]
     assert [part.text for part in results] == ["Gate B42", "Handed over to Billing."]
+
+
+@pytest.mark.parametrize("framework", ["langgraph"], indirect=True)
+async def test_a_copy_of_a_langchain_history_keeps_errors_and_leaves_out_empty_messages(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+
+    copied = await answers_of("from_langchain", "", database)
+
+    assert copied == [["h1", []], ["a1", []], ["t1", [False]], ["t2", [True]]]
 
 
 async def answers_of(function: str, url: str, database: str, *questions: str) -> object:

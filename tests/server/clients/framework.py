@@ -1,4 +1,4 @@
-"""Runs a function of docs/howto/frameworks.md. Arguments: its name, a URL, a database, questions.
+"""Runs a function of docs/howto/frameworks.md or migrate.md. Arguments: its name, a URL, a database, questions.
 
 Prints the answers as JSON. The URL is that of a proxy for `talk_by_…`, else of a provider.
 """
@@ -12,13 +12,14 @@ from typing import Any
 
 from remanence import Conversation, Memory, Message
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "frameworks.md"
+HOWTO = Path(__file__).parents[3] / "docs" / "howto"
+PAGES = "".join((HOWTO / f"{page}.md").read_text() for page in ("frameworks", "migrate"))
 NAME, URL, DATABASE, *QUESTIONS = sys.argv[1:]
 
 
 def function(name: str) -> Any:
-    """Return a function or a class of the page."""
-    blocks = (block.split("```")[0] for block in PAGE.read_text().split("```python\n")[1:])
+    """Return a function or a class of the pages."""
+    blocks = (block.split("```")[0] for block in PAGES.split("```python\n")[1:])
     (code,) = [code for code in blocks if f"def {name}(" in code or f"class {name}(" in code]
     names: dict[str, Any] = {}
     exec(code, names)
@@ -33,6 +34,8 @@ async def main() -> object:
         if NAME == "talk_without_server":
             return await recipe(memory, *QUESTIONS, openai_url=URL)
         chat = memory.conversation("trip", user="ana")
+        if NAME == "from_langchain":
+            return await copy_langchain(chat)
         if NAME == "Tape":
             return [await hand_over(chat, question) for question in QUESTIONS]
         tools = function(NAME.replace("run_in_", "tools_for_"))(chat)
@@ -52,6 +55,23 @@ async def hand_over(chat: Conversation, question: str) -> str:
     await chat.append(Message.user(question))
     result = await sdk.Runner.run(agent, question, hooks=function("Tape")(chat))
     return str(result.final_output)
+
+
+async def copy_langchain(chat: Conversation) -> list[tuple[str | None, list[bool]]]:
+    """Append a history of LangChain, and return each message's id and errors of tools."""
+    said: Any = importlib.import_module("langchain_core.messages")
+    calls = [{"id": id_, "name": "gate_of", "args": {"flight": id_}} for id_ in ("c1", "c2")]
+    history = [
+        said.HumanMessage("Which gates?", id="h1"),
+        said.AIMessage("", tool_calls=calls, id="a1"),
+        said.ToolMessage("B42", tool_call_id="c1", id="t1"),
+        said.ToolMessage("No such flight.", tool_call_id="c2", status="error", id="t2"),
+        said.AIMessage("", id="a2"),
+        said.RemoveMessage(id="h1"),
+    ]
+    await chat.append(*function("from_langchain")(history))
+    messages = await chat.messages()
+    return [(each.id, [part.is_error for part in each.tool_results]) for each in messages]
 
 
 async def ask(recipe: Any, chat: Conversation, question: str, tools: list[Any]) -> str | None:
