@@ -390,6 +390,12 @@ async def test_of_thousands_of_short_lines_a_few_hundred_of_both_ends_are_read(c
     assert (lines[0], lines[-1], len(lines)) == ("I keep bees.", "I live in Rome.", 400)
 
 
+@pytest.mark.parametrize("text", ["🐈", "después"])
+async def test_words_and_signs_without_content_are_no_fact(text: str) -> None:
+    assert [draft.summary for draft in await extracted(f"I keep bees.\n{text}")] == ["I keep bees."]
+    assert not await extracted(text)
+
+
 async def test_a_fact_about_the_home_has_its_tag() -> None:
     (home,) = await extracted("I live in Oslo with my two dogs.")
 

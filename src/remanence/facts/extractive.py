@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Generator
 
+from remanence.facts.meaning import meaning_of
 from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
@@ -34,7 +35,7 @@ class ExtractiveFacts:
     """Extracts sentences of users without a model, verbatim except for resolved dates.
 
     A sentence that says little alone is kept with those before it, or with the question that it
-    answers.
+    answers. One without a word of content, such as an emoji, is left out.
 
     It reads the messages rather than their notes, which are too brief in a short conversation.
     """
@@ -55,7 +56,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     drafts: list[FactDraft] = []
     earlier = {message.seq for message in request.before}
     for said in statements((*request.before, *request.messages)):
-        if said is not None and said.source.seq not in earlier:
+        if said is not None and said.source.seq not in earlier and _has_content(said):
             fact_type, tags = _kind(said)
             summary, name = said.summary, said.source.speaker
             if not is_user(said.source, request.user):
@@ -73,6 +74,11 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
             )
         yield
     return tuple(drafts)
+
+
+def _has_content(said: Statement) -> bool:
+    """Return whether a statement has a word of content, perhaps in its quotation, or asks to forget."""
+    return said.forgets or bool(meaning_of(said.summary).bag)
 
 
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
