@@ -1,6 +1,8 @@
 import importlib
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -49,6 +51,13 @@ def test_a_contract_suite_without_the_extra_says_what_to_install(suite: str, pac
     assert run.stderr.endswith(
         f"MissingExtra: {package!r} is not installed: pip install 'remanence[testing]'\n"
     )
+
+
+def test_the_extra_of_the_contract_suites_installs_what_a_store_of_vectors_needs() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+
+    assert "remanence[vectors]" in extras["testing"]
 
 
 def test_a_missing_module_of_the_package_itself_is_not_an_extra_to_install() -> None:
