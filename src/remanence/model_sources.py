@@ -56,10 +56,10 @@ class ObserverFactory:
     options: ModelOptions
     budgets: Budgets
     limit: SharedLimit
-    model: "ModelSource | None" = None
+    model: ModelSource | None = None
     compute: Compute = compute_in_slices
 
-    def observer(self, source: "Observer | ModelSource | None") -> Observer:
+    def observer(self, source: Observer | ModelSource | None) -> Observer:
         """Return the observer for *source*.
 
         Raises:
@@ -90,7 +90,7 @@ class ObserverFactory:
             return observer
         return Budgeted(observer, self._stand_in(ExtractiveObserver), self.budgets)
 
-    def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+    def reflector(self, source: Reflector | ModelSource | None) -> Reflector:
         """Return the reflector for *source*; errors as for `observer`."""
         own = source or self.settings.reflector_model
         chosen = own or self.model
@@ -108,7 +108,7 @@ class ObserverFactory:
             return reflector
         return Budgeted(reflector, self._stand_in(ExtractiveReflector), self.budgets)
 
-    def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+    def extractor(self, source: FactExtractor | ModelSource | None) -> FactExtractor:
         """Return the extractor for *source*; errors as for `observer`."""
         chosen = source or self.model
         require_object(chosen)

@@ -1,12 +1,15 @@
 """The reference pages name what the code has, and links between pages lead somewhere."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 import runpy
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
+from typing import get_type_hints
 
 import pytest
 
@@ -64,6 +67,27 @@ def test_every_public_method_and_property_has_a_docstring() -> None:
         for name, member in members
         if isinstance(member, FunctionType | classmethod | property) and not member.__doc__
     ] == []
+
+
+def annotated_in(module: str) -> Iterator[object]:
+    """Yield the classes and functions that a module offers, with the methods of the classes."""
+    loaded = importlib.import_module(module)
+    for name in getattr(loaded, "__all__", vars(loaded)):
+        value = getattr(loaded, name)
+        if isinstance(value, FunctionType):
+            yield value
+        elif isinstance(value, type) and value.__module__.startswith("remanence"):
+            yield value
+            yield from map(inspect.unwrap, filter(inspect.isroutine, vars(value).values()))
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["remanence", "remanence.providers.connections", *sorted(names_in("# Further modules"))],
+)
+def test_the_type_hints_of_public_names_can_be_resolved(module: str) -> None:
+    for annotated in annotated_in(module):
+        get_type_hints(annotated)
 
 
 def test_every_module_that_is_documented_is_there() -> None:

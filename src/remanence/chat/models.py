@@ -141,7 +141,7 @@ class PromptedModel(ChatLayer):
                 yield ChatAnswer(content=content, complete=piece.complete, usage=piece.usage)
 
 
-ChatSource: TypeAlias = "str | ChatModel | Model | ModelFunction | Sequence[ChatSource]"
+ChatSource: TypeAlias = str | ChatModel | Model | ModelFunction | Sequence["ChatSource"]
 
 
 def calls_tools(*names: str) -> bool:

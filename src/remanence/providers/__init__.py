@@ -20,19 +20,12 @@ from remanence.providers.spec import ModelSpec, first_provider, parse_spec, spli
 if TYPE_CHECKING:
     from remanence.providers.provider_model import ProviderModel
 
-__all__ = [
-    "ModelFunction",
-    "ModelOptions",
-    "ModelSource",
-    "open_model",
-    "open_provider_embedder",
-    "open_provider_model",
-]
+__all__ = ["ModelFunction", "ModelOptions", "ModelSource", "open_model"]
 
 EMBEDDING_SECONDS = 60.0
 """The timeout of an embedding call."""
 
-ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
+ModelSource: TypeAlias = str | Model | ModelFunction | Sequence["ModelSource"]
 
 
 def open_model(

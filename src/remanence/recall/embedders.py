@@ -11,7 +11,7 @@ from remanence.providers import open_provider_embedder
 from remanence.providers.connections import Connections
 from remanence.providers.function import EmbedFunction, FunctionEmbedder
 
-EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
+EmbedderSource: TypeAlias = str | Embedder | EmbedFunction
 
 
 def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:

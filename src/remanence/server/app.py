@@ -96,7 +96,7 @@ class _Application(FastAPI):
 def create_app(
     memory: Memory,
     *,
-    model: "ChatSource | None" = None,
+    model: ChatSource | None = None,
     system: str = "",
     identity: str = "",
     tools: bool = False,

@@ -29,7 +29,7 @@ class Chats:
     """Returns the same chat for a recently used conversation."""
 
     def __init__(
-        self, memory: Memory, *, model: "ChatSource | None", system: str, identity: str, tools: bool
+        self, memory: Memory, *, model: ChatSource | None, system: str, identity: str, tools: bool
     ) -> None:
         self._memory = memory
         self._open: Callable[..., Chat] | None = None
