@@ -23,6 +23,7 @@ from remanence import (
     conversation as awaited_conversation,
     memory as awaited,
 )
+from remanence.clock import Clock
 from remanence.errors import InvalidArgument, NotOpen
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
@@ -156,10 +157,10 @@ class Memory(Handle[awaited.Memory]):
                 f"Memory({memory!r:.80}) opens nothing: write Memory.open({memory!r:.80})"
             )
         super().__init__(memory, portal)
-        self.policy = memory.policy
-        self.clock = memory.clock
-        self.facts = Facts(memory.facts, portal)
-        self.keys = APIKeys(memory.keys, portal)
+        self.policy: Policy = memory.policy
+        self.clock: Clock = memory.clock
+        self.facts: Facts = Facts(memory.facts, portal)
+        self.keys: APIKeys = APIKeys(memory.keys, portal)
 
     open = classmethod(_opening(awaited.Memory.open))
 

@@ -42,6 +42,7 @@ from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import Deadlock, InvalidArgument, InvalidPolicy, NotOpen, StoreUnavailable
 from remanence.events import deliver, follow
+from remanence.facts.api import Facts
 from remanence.files import expand_home
 from remanence.forgetting import forget_user
 from remanence.policy.diagnosis import (
@@ -54,6 +55,7 @@ from remanence.policy.diagnosis import (
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
+from remanence.providers.connections import Connections
 from remanence.recall.embedders import EmbedderSource
 from remanence.recall.snippets import within
 from remanence.runtime import DEFAULT_TENANT, Runtime, choose_engine
@@ -108,12 +110,12 @@ class Memory:
         self._opened = opened or AsyncExitStack()
         # A second `close` waits for the first, whose parts it would close in the wrong order.
         self._closing = asyncio.Lock()
-        self.policy = runtime.policy
-        self.clock = runtime.clock
-        self.settings = runtime.settings
-        self.connections = runtime.connections
-        self.facts = runtime.facts
-        self.keys = APIKeys(runtime.store, runtime.clock)
+        self.policy: Policy = runtime.policy
+        self.clock: Clock = runtime.clock
+        self.settings: Settings = runtime.settings
+        self.connections: Connections = runtime.connections
+        self.facts: Facts = runtime.facts
+        self.keys: APIKeys = APIKeys(runtime.store, runtime.clock)
         self._store = runtime.store
 
     def __repr__(self) -> str:

@@ -130,9 +130,8 @@ async def test_a_model_does_not_recall_what_its_prompt_has_word_for_word() -> No
 
 async def test_arguments_may_be_the_text_of_a_json_object() -> None:
     async with Memory.open(IN_MEMORY) as memory:
-        handlers: dict[str, Any] = {
-            tool.name: tool.handler for tool in memory_tools(memory.conversation("a", user="ana"))
-        }
+        tools = memory_tools(memory.conversation("a", user="ana"))
+        handlers = {tool.name: tool.handler for tool in tools}
         saved = await handlers["memory_save"]('{"summary": "Ana keeps bees"}')
         listed = await handlers["memory_search"]("")
         broken = await handlers["recall"]('{"query": ')

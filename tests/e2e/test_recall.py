@@ -141,6 +141,17 @@ async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:
     assert "hound" in found[True][0].text
 
 
+async def test_an_embedding_function_may_ask_for_a_list_of_texts() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=embed) as memory:
+        await memory.facts.save("Ana has a hound", user="ana")
+        found = await memory.recall("puppy", user="ana")
+
+    assert [hit.text for hit in found] == ["Ana has a hound"]
+
+
 @pytest.mark.parametrize("turn", ["Thanks!", "yes please", "ok", "What did she say about it?"])
 async def test_a_turn_without_distinctive_words_is_not_looked_up_by_meaning(turn: str) -> None:
     embedder, unseen = Meanings(), Policy.default(facts_tokens=0)

@@ -46,8 +46,8 @@ def test_every_method_of_a_conversation_is_documented_and_no_other() -> None:
     assert names_in("# Conversation") == public_members(Conversation)
 
 
-def test_every_method_and_attribute_of_a_memory_is_documented_and_no_other() -> None:
-    attributes = re.findall(r"self\.([a-z]\w*) =", inspect.getsource(Memory.__init__))
+def test_every_method_and_typed_attribute_of_a_memory_is_documented_and_no_other() -> None:
+    attributes = re.findall(r"self\.([a-z]\w*): ", inspect.getsource(Memory.__init__))
 
     assert names_in("# Memory") == public_members(Memory) | {*attributes}
 

@@ -29,7 +29,7 @@ ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str] | AsyncIterat
 """Returns a text, or yields the pieces of one."""
 
 Vectors: TypeAlias = Sequence[Sequence[float]]
-EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Vectors] | Vectors]
+EmbedFunction: TypeAlias = Callable[[list[str]], Awaitable[Vectors] | Vectors]
 
 
 class FunctionModel(Layer[ModelRequest, ModelAnswer]):
@@ -124,9 +124,9 @@ class FunctionEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if is_async(self._function):
-            vectors = self._function(texts)
+            vectors = self._function([*texts])
         else:
-            call = partial(copy_context().run, self._function, texts)
+            call = partial(copy_context().run, self._function, [*texts])
             vectors = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         return await vectors if isinstance(vectors, Awaitable) else vectors
 

@@ -3,14 +3,14 @@
 import asyncio
 import functools
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from remanence.protocols import Store
 
 P = ParamSpec("P")
-T = TypeVar("T")
+AwaitableT = TypeVar("AwaitableT", bound=Awaitable[Any])
 When: TypeAlias = Literal["before", "after"]
 
 
@@ -46,16 +46,16 @@ class Fault:
 
 
 def _forward(
-    method: Callable[Concatenate[Any, P], Awaitable[T]],  # of any store
-) -> Callable[Concatenate["FaultyStore", P], Coroutine[Any, Any, T]]:  # as asyncio's
+    method: Callable[Concatenate[Any, P], AwaitableT],  # of any store
+) -> Callable[Concatenate["FaultyStore", P], AwaitableT]:
     """Return a method that injects faults, with the signature and docstring of *method*."""
 
     @functools.wraps(method)
-    async def call(self: "FaultyStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        answer: T = await self._call(method.__name__, *args, **kwargs)
-        return answer
+    async def call(self: "FaultyStore", /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return await self._call(method.__name__, *args, **kwargs)
 
-    return call
+    forward: Any = call  # type checkers have different types for what an async function returns
+    return cast("Callable[Concatenate[FaultyStore, P], AwaitableT]", forward)
 
 
 class FaultyStore:

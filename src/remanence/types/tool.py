@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from remanence.arguments import require_async, require_one_of, require_text
 from remanence.errors import InvalidArgument
@@ -24,7 +24,7 @@ class Tool:
     """A function that a model may call.
 
     `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
-    for the model. An exception is reported to the model as an error result, and the turn continues.
+    for the model; those of `memory_tools` take its JSON text, too. An exception is reported to the model as an error result, and the turn continues.
 
     Raises:
         InvalidArgument: a field has the wrong type, providers do not accept the name, or the handler
@@ -34,7 +34,7 @@ class Tool:
     name: str
     description: str
     parameters: JsonObject
-    handler: Callable[[JsonObject], Awaitable[str]]
+    handler: Callable[[Any], Awaitable[str]]  # the caller's kind of object, or JSON text
 
     def __post_init__(self) -> None:
         require_text(name=self.name, description=self.description)
