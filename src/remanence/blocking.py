@@ -28,6 +28,7 @@ from remanence.errors import InvalidArgument, NotOpen
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
 from remanence.portal import Handle, Portal, blocking, iterating
+from remanence.types import ConversationRef
 
 P = ParamSpec("P")
 
@@ -89,9 +90,8 @@ class Conversation(Handle[awaited_conversation.Conversation]):
     def __init__(self, conversation: awaited_conversation.Conversation, portal: Portal) -> None:
         """Use `memory.conversation`."""
         super().__init__(conversation, portal)
-        self.ref = conversation.ref
-        self.user = conversation.user
-        self.clock = conversation.clock
+        self.ref: ConversationRef = conversation.ref
+        self.user: str | None = conversation.user
 
     def __repr__(self) -> str:
         return f"<blocking {repr(self._awaited).removeprefix('<')}"

@@ -47,7 +47,6 @@ from remanence.forgetting import (
 from remanence.pacing import FOREGROUND, Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
-from remanence.providers.shared_limit import SharedLimit
 from remanence.recall.snippets import within
 from remanence.runtime import Runtime
 from remanence.types import (
@@ -99,6 +98,11 @@ def require_conversation(value: object) -> None:
         )
 
 
+def runtime_of(conversation: "Conversation") -> Runtime:
+    """Return the parts of a conversation's memory, which its chats share."""
+    return conversation._runtime
+
+
 class Conversation:
     """A handle of one conversation; cheap to create, as it holds no messages.
 
@@ -117,15 +121,10 @@ class Conversation:
         self._runtime = runtime
         self._store = runtime.store
         self._timezone = timezone
-        self.ref = ref
-        self.user = user
+        self.ref: ConversationRef = ref
+        self.user: str | None = user
         self._reader = ContextReader(runtime=runtime, ref=ref, user=user, timezone=timezone)
-        self.clock = runtime.clock
-        self.connections = runtime.connections
-        self.streams = runtime.streams
-        self.share_turn = runtime.turns.share
-        self.price = runtime.ledger.price
-        self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
+        self._clock = runtime.clock
 
     def __repr__(self) -> str:
         user = "no user" if self.user is None else f"user {self.user!r}"
@@ -221,7 +220,7 @@ class Conversation:
             )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at
-        planned = look_at is not None and look_at <= self.clock.now()
+        planned = look_at is not None and look_at <= self._clock.now()
         if planned or observation_due(self._runtime.policy, appended.state):
             self._runtime.engine.signal(self.ref)
         return appended.messages
@@ -267,7 +266,7 @@ class Conversation:
         )
         require_moment(now=now)
         request = ContextRequest(
-            now=now or self.clock.now(),
+            now=now or self._clock.now(),
             timezone=self._timezone,
             states_time=now is not None,
             system=system,
@@ -348,7 +347,7 @@ class Conversation:
         require_texts(knowledge=knowledge)
         require_unicode(system=system, knowledge=knowledge)
         snapshot = await self.snapshot(version)
-        now = snapshot.state.last_message_at or self.clock.now()
+        now = snapshot.state.last_message_at or self._clock.now()
         request = ContextRequest(
             now=now, timezone=self._timezone, system=system, knowledge=tuple(knowledge)
         )
@@ -534,7 +533,7 @@ class Conversation:
             if state.key != key or state.facts_seq >= last_seq:  # another one if it was deleted
                 return state
             committed = await self._store.commit_facts(
-                state, FactChanges(), facts_seq=last_seq, at=self.clock.now()
+                state, FactChanges(), facts_seq=last_seq, at=self._clock.now()
             )
             if committed is not None:
                 return committed
@@ -694,7 +693,7 @@ class Conversation:
                     f"last_seq={last_seq} is not on the tape of conversation {self.id!r}, which "
                     f"ends at {state.last_seq}"
                 )
-            forked = await self._store.fork(state, ref, last_seq=last_seq, at=self.clock.now())
+            forked = await self._store.fork(state, ref, last_seq=last_seq, at=self._clock.now())
             if forked is None and await self._store.state(ref) is not None:
                 raise ConversationGrown(f"conversation {id!r} already has messages: use another id")
         self._runtime.engine.signal(ref)
@@ -721,7 +720,7 @@ class Conversation:
         """Return the messages with times in the handle's time zone, if it has one."""
         if (zone := self._timezone) is None:
             return messages
-        now = self.clock.now()
+        now = self._clock.now()
         try:
             return tuple(
                 # By way of UTC, as a time in the hour skipped in spring is kept by its own zone.

@@ -42,14 +42,19 @@ def test_every_public_name_is_documented_and_no_other() -> None:
     assert names_in("Public names") == set(remanence.__all__)
 
 
-def test_every_method_of_a_conversation_is_documented_and_no_other() -> None:
-    assert names_in("# Conversation") == public_members(Conversation)
+def typed_attributes(documented: type) -> set[str]:
+    return set(re.findall(r"self\.([a-z]\w*): ", inspect.getsource(documented)))
+
+
+def test_every_method_and_attribute_of_a_conversation_is_documented_and_no_other() -> None:
+    members = public_members(Conversation)
+
+    assert names_in("# Conversation") == members | typed_attributes(Conversation)
+    assert set(re.findall(r"self\.([a-z]\w*) = ", inspect.getsource(Conversation))) == set()
 
 
 def test_every_method_and_typed_attribute_of_a_memory_is_documented_and_no_other() -> None:
-    attributes = re.findall(r"self\.([a-z]\w*): ", inspect.getsource(Memory.__init__))
-
-    assert names_in("# Memory") == public_members(Memory) | {*attributes}
+    assert names_in("# Memory") == public_members(Memory) | typed_attributes(Memory)
 
 
 def test_every_public_method_and_property_has_a_docstring() -> None:

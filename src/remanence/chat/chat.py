@@ -30,13 +30,13 @@ from remanence.chat.questions import (
 )
 from remanence.chat.tool_calls import refuse_call, run_tool
 from remanence.context.context import Context
-from remanence.conversation import Conversation, require_conversation
+from remanence.conversation import Conversation, require_conversation, runtime_of
 from remanence.errors import DuplicateMessage, InvalidArgument, InvalidMessage, ModelError
 from remanence.providers import ModelOptions
 from remanence.providers.layer import Link, pieces_of
 from remanence.providers.meter import MeteredModel
 from remanence.providers.retry import RetryingModel
-from remanence.providers.shared_limit import PauseReport
+from remanence.providers.shared_limit import PauseReport, SharedLimit
 from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
 from remanence.types.usage import ANSWERED
@@ -111,11 +111,12 @@ class Chat:
         if max_rounds < 1:
             raise InvalidArgument(f"max_rounds={max_rounds} is impossible: use 1 or more")
         _require_tools(tools)
-        self.conversation = conversation
+        self.conversation: Conversation = conversation
+        self._runtime = runtime_of(conversation)
         opened = open_chat_model(
             model,
-            clock=conversation.clock,
-            options=(options or ModelOptions()).with_connections(conversation.connections),
+            clock=self._runtime.clock,
+            options=(options or ModelOptions()).with_connections(self._runtime.connections),
             max_output_tokens=max_output_tokens,
         )
         self._model = (
@@ -133,9 +134,10 @@ class Chat:
         self._question = ""
 
     def _wrap_model(self, model: Link[ChatRequest, ChatAnswer]) -> Link[ChatRequest, ChatAnswer]:
-        metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
+        clock = self._runtime.clock
+        metered = MeteredModel(model, record=self._note_call, clock=clock)
         return RetryingModel(
-            PauseReport(metered, self.conversation.shared_limit),
+            PauseReport(metered, SharedLimit(calls=self._runtime.store, clock=clock)),
             attempts=getattr(model, "attempts", 1),  # the host's own model retries by itself
             first_wait_seconds=FIRST_WAIT_SECONDS,
             max_wait_seconds=MAX_WAIT_SECONDS,
@@ -175,7 +177,7 @@ class Chat:
         """
         event: ChatEvent | None = None
         async with aclosing(self._turn(text, answer_id, streaming=True)) as events:
-            self.conversation.streams.add(events)
+            self._runtime.streams.add(events)
             async for event in events:
                 yield event
         if not isinstance(event, Done):
@@ -185,7 +187,7 @@ class Chat:
         self, text: str | Message | None, answer_id: str | None, *, streaming: bool
     ) -> AsyncGenerator[ChatEvent, None]:
         async with self.conversation.turn() as turn:
-            self.conversation.share_turn(turn)
+            self._runtime.turns.share(turn)
             if (known := await self._begin(text, answer_id, turn)) is not None:
                 yield Done(reply=self._known_reply(known))
                 return
@@ -283,7 +285,7 @@ class Chat:
             input_tokens=0,
             output_tokens=0,
             cost_usd=0.0,
-            at=self.conversation.clock.now(),
+            at=self._runtime.clock.now(),
         )
         return Reply(text=answer.text, usage=usage, calls=())
 
@@ -313,7 +315,7 @@ class Chat:
             async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, ChatAnswer):
-                        answer = replace(piece, usage=self.conversation.price(piece.usage))
+                        answer = replace(piece, usage=self._runtime.ledger.price(piece.usage))
                         self._log(answer.usage, context)
                         self._check_concluded(answer, rounds_left)
                         yield answer
