@@ -53,7 +53,7 @@ from remanence.policy.diagnosis import (
     diagnose_stop,
 )
 from remanence.policy.policy import Policy
-from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
+from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
 from remanence.providers.connections import Connections
 from remanence.recall.embedders import EmbedderSource
@@ -124,7 +124,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        url: str | None = None,
+        url: str | Store | None = None,
         *,
         policy: Policy | None = None,
         observer: Observer | ModelSource | None = None,
@@ -148,7 +148,8 @@ class Memory:
 
         Args:
             url: `sqlite:///file.db`, `sqlite:///:memory:` or `postgresql://user@host/database`; by
-                default that of *settings*.
+                default that of *settings*. Or an open `Store`, such as your own, which you close
+                after the memory.
             policy: when memory works; by default the one that *settings* describe.
             observer: makes notes from messages: an `Observer`, or a model to ask, such as
                 `anthropic:claude-haiku-4-5`; by default *model*, else the embedded observer.
@@ -204,13 +205,17 @@ class Memory:
             _require_parts(clock, model_options, budgets, hooks)
             _require_fact_vectors(fact_vectors)
             async with AsyncExitStack() as stack:
-                engine = choose_engine(settings, url)
-                store = await open_store(
-                    url, clock=clock, durability=settings.durability, read_only=read_only
-                )
-                stack.push_async_callback(
-                    lambda: finish(start_beside(store.close(), name="remanence-close"))
-                )
+                name = type(url).__name__ if isinstance(url, Store) else url
+                engine = choose_engine(settings, name)
+                if isinstance(url, Store):
+                    store = url
+                else:
+                    store = await open_store(
+                        url, clock=clock, durability=settings.durability, read_only=read_only
+                    )
+                    stack.push_async_callback(
+                        lambda: finish(start_beside(store.close(), name="remanence-close"))
+                    )
                 # In a thread, as importing a provider's package takes seconds.
                 runtime = await asyncio.to_thread(
                     Runtime,
@@ -234,7 +239,7 @@ class Memory:
                 )
                 runtime.start()
                 stack.push_async_callback(runtime.stop)
-                return cls(runtime, url=url, opened=stack.pop_all())
+                return cls(runtime, url=name, opened=stack.pop_all())
 
         return Opening(open_memory)
 

@@ -739,6 +739,7 @@ class BackupStore(Protocol):
         """
 
 
+@runtime_checkable
 class Store(
     Tape,
     Segments,

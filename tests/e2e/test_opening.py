@@ -22,6 +22,8 @@ from remanence.errors import (
     StoreUnavailable,
 )
 from remanence.settings import Settings
+from remanence.stores import open_store
+from remanence.testing import FaultyStore
 
 IN_MEMORY = "sqlite:///:memory:"
 
@@ -30,6 +32,7 @@ IN_MEMORY = "sqlite:///:memory:"
     ("arguments", "kind", "told"),
     [
         ({"url": Path("x.db")}, StoreUnavailable, "write 'sqlite:///x.db'"),
+        ({"url": object()}, InvalidArgument, "is neither a URL nor an open Store"),
         ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
         ({"url": ""}, StoreUnavailable, "write 'sqlite:///memory.db'"),
@@ -165,3 +168,20 @@ async def test_the_repr_of_a_memory_and_a_conversation_names_them() -> None:
     assert repr(memory) == "<Memory at 'sqlite:///:memory:'>"
     assert repr(of_ana) == "<Conversation 'chat-7' of user 'ana'>"
     assert repr(of_acme) == "<Conversation 'chat-7' of no user in tenant 'acme'>"
+
+
+async def test_a_memory_on_a_store_of_ones_own_leaves_it_open() -> None:
+    store = FaultyStore(await open_store(IN_MEMORY))
+    store.fail("append", StoreUnavailable("the disk is full"))
+    async with Memory.open(store) as memory:
+        chat = memory.conversation("a")
+        with pytest.raises(StoreUnavailable, match="the disk is full"):
+            await chat.append(Message.user("Hello."))
+        await chat.append(Message.user("Hello."))
+        problems = await memory.check()
+
+    tape = await store.messages(chat.ref, after=0, limit=None)
+    assert repr(memory) == "<Memory at 'FaultyStore'>"
+    assert problems == ()
+    assert [message.text for message in tape] == ["Hello."]
+    await store.close()

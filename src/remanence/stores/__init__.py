@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from remanence.background import finish, start_beside
@@ -43,7 +44,11 @@ async def open_store(
         InvalidArgument: *durability* or *pragmas* were given for PostgreSQL.
         NewerSchema: a later version of remanence migrated the database.
     """
-    if not isinstance(url, str) or "://" not in url:
+    if not isinstance(url, str | Path):
+        raise InvalidArgument(
+            f"a value of type {type(url).__name__} is neither a URL nor an open Store: use {_KNOWN}"
+        )
+    if isinstance(url, Path) or "://" not in url:
         path = mask_password(str(url))
         if "=" in path:  # parameters of libpq
             raise StoreUnavailable(

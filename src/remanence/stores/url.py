@@ -28,8 +28,8 @@ def name_database(remedy: str, url: str) -> str:
 def database_option(url: str) -> str:
     """Return ` --db` with the URL, or a shell variable for one with a password.
 
-    Empty for a database in memory, which no command opens.
+    Empty for a database in memory and a store of one's own, which no command opens.
     """
-    if url == "sqlite:///:memory:":
+    if url == "sqlite:///:memory:" or "://" not in url:
         return ""
     return f" --db {shlex.quote(url)}" if mask_password(url) == url else ' --db "$REMANENCE_URL"'
