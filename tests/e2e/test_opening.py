@@ -33,6 +33,8 @@ IN_MEMORY = "sqlite:///:memory:"
     [
         ({"url": Path("x.db")}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": object()}, InvalidArgument, "is neither a URL nor an open Store"),
+        ({"url": "sqlite:///x.db?mode=ro"}, StoreUnavailable, "read_only=True opens"),
+        ({"url": "sqlite:///:memory:?cache=shared"}, StoreUnavailable, "leave them out"),
         ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
         ({"url": ""}, StoreUnavailable, "write 'sqlite:///memory.db'"),
@@ -185,3 +187,10 @@ async def test_a_memory_on_a_store_of_ones_own_leaves_it_open() -> None:
     assert problems == ()
     assert [message.text for message in tape] == ["Hello."]
     await store.close()
+
+
+async def test_the_name_of_a_file_may_have_a_question_mark(tmp_path: Path) -> None:
+    async with Memory.open(f"sqlite:///{tmp_path}/what?.db"):
+        pass
+
+    assert (tmp_path / "what?.db").exists()

@@ -33,7 +33,7 @@ class Settings:
     """The settings of a memory, read once when it opens.
 
     Attributes:
-        url: the URL of the database, such as `sqlite:///memory.db`.
+        url: the URL of the database, such as `sqlite:///memory.db`; one of SQLite has no parameters.
         preset: the preset that `policy` changes.
         policy: changes to the preset, by field name.
         model: the model of observer and reflector, such as `anthropic:claude-haiku-4-5`, or several,

@@ -1,6 +1,7 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -75,6 +76,11 @@ async def open_store(
         raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
+    if re.search(r"\?\w+=", rest):
+        raise StoreUnavailable(
+            f"store {url!r} has parameters, which SQLite URLs do not take: leave them out; "
+            "read_only=True opens an existing file without changing it"
+        )
 
     from remanence.stores.sqlite import Database, SQLiteStore
 
