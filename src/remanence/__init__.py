@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         Tool,
     )
 
+    __version__: str
+
 _HOMES = {
     "chat": ("Chat", "Reply"),
     "context.context": ("Context",),
@@ -71,6 +73,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("remanence")
     if name not in __all__:
         raise AttributeError(f"module 'remanence' has no attribute {name!r}")
     home = next((module for module, names in _HOMES.items() if name in names), "types")

@@ -2,6 +2,7 @@ import importlib
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +30,10 @@ def test_every_name_that_the_package_shows_is_declared_public() -> None:
     }
 
     assert shown - set(remanence.__all__) == set()
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert remanence.__version__ == version("remanence")
 
 
 def test_a_newcomer_meets_at_most_25_names() -> None:

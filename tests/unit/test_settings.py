@@ -439,3 +439,9 @@ def test_a_policy_in_place_of_its_changes_is_refused_in_one_line(
 
 def test_a_price_counts_for_a_model_wherever_it_is_called() -> None:
     assert own_prices(["openai:m@http://127.0.0.1:8000/v1 0.2 0.8"]) == {"openai:m": (0.2, 0.8)}
+
+
+def test_equal_settings_have_equal_hashes() -> None:
+    one, other = Settings(policy={"tail_tokens": 24_000}), Settings(policy={"tail_tokens": 24_000})
+
+    assert {one, other} == {one}

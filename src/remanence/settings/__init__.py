@@ -91,7 +91,7 @@ class Settings:
 
     url: str = "sqlite:///memory.db"
     preset: Preset = "default"
-    policy: Mapping[str, PolicyValue] = field(default_factory=dict)
+    policy: Mapping[str, PolicyValue] = field(default_factory=dict, hash=False)
     model: str | None = None
     observer_model: str | None = None
     reflector_model: str | None = None
