@@ -5,6 +5,7 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -58,11 +59,21 @@ def test_a_contract_suite_without_the_extra_says_what_to_install(suite: str, pac
     )
 
 
-def test_the_extra_of_the_contract_suites_installs_what_a_store_of_vectors_needs() -> None:
+def pyproject() -> dict[str, Any]:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    return tomllib.loads(text)
+
+
+def test_the_extra_of_the_contract_suites_installs_what_a_store_of_vectors_needs() -> None:
+    extras = pyproject()["project"]["optional-dependencies"]
 
     assert "remanence[vectors]" in extras["testing"]
+
+
+def test_the_sdist_has_no_tests_that_only_run_in_a_checkout() -> None:
+    included = pyproject()["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+
+    assert [name for name in included if name.startswith("/tests")] == []
 
 
 def test_a_missing_module_of_the_package_itself_is_not_an_extra_to_install() -> None:
