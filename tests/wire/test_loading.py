@@ -1,4 +1,4 @@
-"""Opening a memory with a named model leaves the event loop to others."""
+"""Opening a memory or a chat with a named model leaves the event loop to others."""
 
 import os
 import subprocess
@@ -16,25 +16,31 @@ class Watch:
             self.seen.append((name, threading.current_thread() is threading.main_thread()))
 
 sys.meta_path.insert(0, Watch())
-from remanence import Memory
+from remanence import Chat, Memory
 
-async def main():
+async def open_memory():
     async with Memory.open("sqlite:///:memory:", model="anthropic:claude-haiku-4-5"):
         pass
 
-asyncio.run(main())
-assert any(name == "pydantic_ai" for name, _ in Watch.seen), Watch.seen
+async def make_chat():
+    async with Memory.open("sqlite:///:memory:") as memory:
+        model = "anthropic:claude-haiku-4-5"
+        await asyncio.to_thread(Chat, memory.conversation("a"), model=model)
+
+asyncio.run(locals()[sys.argv[1]]())
+assert any(name in ("pydantic_ai", "anthropic") for name, _ in Watch.seen), Watch.seen
 on_loop = [name for name, is_main in Watch.seen if is_main]
 assert not on_loop, on_loop
 """
 
 
+@pytest.mark.parametrize("opening", ["open_memory", "make_chat"])
 @pytest.mark.timeout(120)  # the package takes seconds to import on a busy machine
-def test_a_providers_package_is_imported_by_another_thread_than_the_loops() -> None:
+def test_a_providers_package_is_imported_by_another_thread_than_the_loops(opening: str) -> None:
     environment = {**os.environ, "ANTHROPIC_API_KEY": "zz-test"}
 
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, opening],
         capture_output=True,
         check=False,
         env=environment,

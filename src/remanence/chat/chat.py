@@ -83,6 +83,9 @@ class Chat:
     ) -> None:
         """Open *model*, without calling it yet.
 
+        The first chat with a named model imports its provider's package, which takes seconds. In a
+        running server make it in a thread: `await asyncio.to_thread(Chat, conversation, model=...)`.
+
         Args:
             conversation: the conversation that the model remembers.
             model: a name such as `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`,
