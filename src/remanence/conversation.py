@@ -456,6 +456,13 @@ class Conversation:
     ) -> tuple[Message, ...]:
         """Return the messages that a segment covers; for the next page, pass the last seq as *after*.
 
+        Args:
+            segment_id: the `id` of an observation or a reflection, also of a replaced one.
+            after: only messages with a seq above this.
+            limit: the maximum number of messages.
+            max_tokens: the maximum tokens of all messages together, of which the first is returned
+                in any case.
+
         Raises:
             ConversationNotFound: this conversation has no such segment.
         """

@@ -525,10 +525,10 @@ class Memory:
         types: Sequence[EventType] = (),
         limit: int = 100,
     ) -> EventPage:
-        """Return up to *limit* events, as for `events`, and the `after` of the next page.
+        """Return up to *limit* events, and the `after` of the next page.
 
-        Without *after* there are no events, only the position of the newest one. At least the newest
-        100,000 events of each tenant are kept.
+        The other arguments are those of `events`. Without *after* there are no events, only the
+        position of the newest one. At least the newest 100,000 events of each tenant are kept.
         """
         self._check_events(after, tenant, conversation, types)
         require_count(limit=limit)
@@ -591,7 +591,8 @@ class Memory:
     ) -> Path:
         """Add a line to a user's daily notes, and return the path of the file.
 
-        The day and the time are those of *timezone*, by default UTC; the line has its UTC offset.
+        The file is that of *user* in *tenant*. The day and the time are those of *timezone*, by
+        default UTC; the line has its UTC offset.
 
         Raises:
             InvalidPolicy: the setting `daily_directory` is missing.

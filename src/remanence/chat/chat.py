@@ -175,6 +175,8 @@ class Chat:
     ) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
+        The arguments and errors are those of `send`.
+
         Closing the stream cancels the model call and ends the turn; the partial answer is stored.
         Closing the memory does so, too, between two events, and the next one is the error `Closed`.
         """

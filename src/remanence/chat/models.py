@@ -164,7 +164,8 @@ def open_chat_model(
 
     *source* is as for `open_model`, or a `ChatModel`, which is returned unchanged. Anthropic, OpenAI,
     Ollama and OpenAI-compatible servers get the context block by block; any other model gets it as
-    text. Errors are those of `open_model`.
+    text. *options*, *clock* and errors are those of `open_model`; *max_output_tokens* limits one answer,
+    by default to what the provider allows, for Anthropic to 8,192.
     """
     if isinstance(source, ChatModel):
         require_async_methods("model", source, "complete")

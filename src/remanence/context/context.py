@@ -195,8 +195,8 @@ class Context:
     def to_openai_responses(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"instructions": ..., "input": [...]}` for OpenAI's Responses API.
 
-        The input is the whole conversation: send it without `previous_response_id`. The argument is
-        as in `to_openai`.
+        The input is the whole conversation: send it without `previous_response_id`. With
+        *keep_open_calls*, tool calls at the end stay without a result, for a host that adds it.
         """
         messages = self._openai_messages(RESPONSES_ID_CHARS, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
@@ -215,7 +215,7 @@ class Context:
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
         """Return `{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
 
-        The argument is as in `to_openai`.
+        With *keep_open_calls*, tool calls at the end stay without a result, for a host that adds it.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}

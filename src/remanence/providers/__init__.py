@@ -44,8 +44,9 @@ def open_model(
     * an async function that takes a request and returns a text, or yields its pieces;
     * a `Model`, which is returned unchanged.
 
-    Keys and base URLs come from the provider's own environment variables. *wrap* puts a layer around
-    each model, inside retries.
+    Keys and base URLs come from the provider's own environment variables. *options* may name another
+    variable of the key, and has timeout, attempts and limits, whose time is that of *clock*. *wrap*
+    puts a layer around each model, inside retries.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text names the remedy.

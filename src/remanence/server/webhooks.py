@@ -77,7 +77,7 @@ class Webhook:
 
 @asynccontextmanager
 async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncIterator[None]:
-    """Post the events of all tenants to each webhook while the block runs.
+    """Post the events of all tenants of an open *memory* to each webhook while the block runs.
 
     Each event is posted at growing intervals until it is accepted, in order for each tenant. The
     database stores the position of each URL.

@@ -57,6 +57,14 @@ class Message:
     ) -> Self:
         """Create a user message.
 
+        Args:
+            text: the text; parts other than text need `Message(role="user", content=...)`.
+            name: the member who wrote it, in a conversation of several people.
+            id: your own id, under which the message is written only once; by default a new one.
+            created_at: when it was said, with a time zone; by default the time of `append`.
+            kind: `control` for text of the program, such as a reminder, or `memory` for text that a
+                memory added; neither is observed.
+
         Raises:
             InvalidMessage: *text* is not a str.
         """
@@ -79,7 +87,7 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """Create a message of the model, with text and tool calls; errors as for `user`."""
+        """Create a message of the model, with text and tool calls; the rest is as for `user`."""
         content = ((_text_part(text),) if text else ()) + tuple(tool_calls)
         return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
 
@@ -94,7 +102,10 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """Create a message with the result of the tool call *call_id*; errors as for `user`."""
+        """Create a message with the result of the tool call *call_id*; the rest is as for `user`.
+
+        With *is_error*, *text* says why the tool failed.
+        """
         result = ToolResultPart(
             call_id=call_id, content=(_text_part(text),) if text else (), is_error=is_error
         )
