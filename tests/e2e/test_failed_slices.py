@@ -318,4 +318,4 @@ async def test_a_short_message_before_a_too_long_one_shortens_no_other_slice() -
         await other.flush()
 
     assert refused == [2, 1, 1]
-    assert observer.sizes == [12, 12, 12]
+    assert observer.sizes == [12, 12, 12, 10]
