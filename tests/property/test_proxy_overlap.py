@@ -1,5 +1,6 @@
 """The search for the end of a tape in a history finds what comparing all of both finds."""
 
+import json
 from collections.abc import Sequence
 
 from hypothesis import given, settings, strategies as st
@@ -19,10 +20,28 @@ TEXTS = (
 )
 
 
-def call(id_: str, text: str) -> Message:
-    function = {"name": "find", "arguments": "{}"}
+def call(id_: str, text: str, arguments: str = "{}") -> Message:
+    function = {"name": "find", "arguments": arguments}
     calls = [{"id": id_, "type": "function", "function": function}]
     return Message.from_openai({"role": "assistant", "content": text, "tool_calls": calls})
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(), values), st.booleans(), st.booleans(), st.none() | st.integers(0, 3)
+)
+def test_a_call_whose_arguments_are_reserialised_is_the_same(
+    arguments: dict[str, object], sorts: bool, escapes: bool, indent: int | None
+) -> None:
+    resent = json.dumps(arguments, sort_keys=sorts, ensure_ascii=escapes, indent=indent)
+
+    assert is_equal(call("c1", "", json.dumps(arguments)), call("c1", "", resent))
 
 
 def result(id_: str, text: str) -> Message:

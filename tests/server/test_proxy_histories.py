@@ -921,6 +921,86 @@ async def test_calls_that_a_client_does_not_make_are_no_branch(
     assert upstream.received[-1].body["messages"] == history
 
 
+PAY = {"to": "Hotel Lisboa", "eur": 9000, "day": "7", "note": "cd /srv && pay --now"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("pay", '{"to": "Hotel Lisboa", "eur": 90}'), ("refund", json.dumps(PAY))],
+)
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_call_that_a_person_corrects_before_it_runs_continues_in_a_branch(
+    proxy: Client,
+    upstream: ModelServer,
+    memory: Memory,
+    name: str,
+    arguments: str,
+    *,
+    is_streamed: bool,
+) -> None:
+    history = [user("Pay the hotel.")]
+    upstream.script(Reply("", calls=(Call("call-1", "pay", PAY),)))
+    await ask(proxy, CHAT, history, stream=is_streamed)
+    history += with_arguments(name, arguments)
+    await ask(proxy, CHAT, history)
+    history += [assistant("[Fact] noted"), user("How much was it?")]
+    await ask(proxy, CHAT, history)
+
+    whole = await tapes(memory)
+    assert [len(tape) for tape in whole.values()] == [2, 6]
+    assert whole["trip~1"][1] == f"assistant: \n[calls {name} {arguments}]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        json.dumps(dict(reversed(PAY.items())), indent=2),
+        json.dumps(PAY | {"eur": 9000.0, "currency": "EUR"}),
+        json.dumps(PAY | {"to": "Hotel  Lisboa\n", "note": "pay --now"}),
+        json.dumps(PAY | {"day": 7}),
+        json.dumps({"eur": 9000}),
+        "",
+    ],
+    ids=["reserialised", "with a default", "shortened", "parsed", "without fields", "cleared"],
+)
+async def test_a_call_whose_arguments_a_client_normalises_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, arguments: str
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(4):
+        history.append(user(f"Pay the hotel of day {number}."))
+        upstream.script(Reply("", calls=(Call("call-1", "pay", PAY),)), Reply(f"Paid {number}."))
+        await ask(proxy, CHAT, history)
+        history += with_arguments("pay", arguments)
+        await ask(proxy, CHAT, history)
+        history.append(assistant(f"Paid {number}."))
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 16
+
+
+async def test_a_call_with_broken_arguments_that_a_client_repairs_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    call, _ = with_arguments("pay", '{"to": ')
+    upstream.script(Raw((json.dumps({"choices": [{"message": call}]}),)))
+    await ask(proxy, CHAT, [user("Pay the hotel.")])
+    await ask(proxy, CHAT, [user("Pay the hotel."), *with_arguments("pay", '{"to": "Ana"}')])
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 4
+
+
+def with_arguments(name: str, arguments: str) -> list[dict[str, Any]]:
+    """A call and its result in Chat Completions."""
+    function = {"name": name, "arguments": arguments}
+    call = {"id": "call-1", "type": "function", "function": function}
+    return [
+        assistant(None) | {"tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call-1", "content": "receipt R-7"},
+    ]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_of_several_choices_the_one_that_the_client_goes_on_with_is_stored(
     proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool

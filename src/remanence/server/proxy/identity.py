@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
+from remanence.errors import InvalidMessage
 from remanence.types import Message
 from remanence.wire.content import is_reasoning
-from remanence.wire.json_value import dumps
+from remanence.wire.json_value import dumps, json_value
 from remanence.wire.parts import (
     FilePart,
     ImagePart,
@@ -51,7 +52,8 @@ def key_of(message: Message) -> str:
 
     Clients change messages, so the key has only what they keep:
 
-    * the ids of tool calls and results, as clients shorten results and add text beside calls;
+    * tool calls without the text beside them, as clients add some, and the ids of results, as
+      clients shorten these;
     * the ids of spoken answers and of the provider's own calls, as clients reorder their fields;
     * texts, joined and stripped; no reasoning, as clients drop it;
     * unknown fields only if there is nothing else, as clients add some.
@@ -70,9 +72,10 @@ def is_equal(stored: Message, resent: Message) -> bool:
 def is_same(stored: Message, resent: Message) -> bool:
     """Return whether a resent message is the stored one, allowing for changes by the client.
 
-    An answer may have more or less text than was streamed, or lack calls, or Markdown. A user message may lack
-    images, files, or what its client had put around the text. A forgotten message matches any of
-    its role, so that its text is not stored again on another tape.
+    An answer may have more or less text than was streamed, or lack calls, or Markdown. Calls may have
+    shorter arguments, or more or fewer. A user message may lack images, files, or what its client had
+    put around the text. A forgotten message matches any of its role, so that its text is not stored
+    again on another tape.
     """
     return is_equal(stored, resent) or is_changed_copy(stored, resent)
 
@@ -87,8 +90,9 @@ def is_changed_copy(stored: Message, resent: Message) -> bool:
         return stored.role == resent.role
     if stored.role != "assistant":
         return _is_without_media(stored, resent) or _is_shortened(stored, resent)
-    if calls := {call.id for call in resent.tool_calls}:
-        return calls <= {call.id for call in stored.tool_calls}
+    if calls := resent.tool_calls:
+        known = {call.id: call for call in stored.tool_calls}
+        return all(call.id in known and _is_same_call(known[call.id], call) for call in calls)
     said, whole = _text(resent.content), _text(stored.content)
     return bool(said) and (whole.startswith(said) or _is_without_marks(whole, said))
 
@@ -177,19 +181,67 @@ def _part_key(part: Part) -> list[str]:
     match part:
         case TextPart(text=text):
             return ["text", text]
-        case ToolCallPart(id=id_):
-            return ["call", id_]
+        case ToolCallPart(id=id_, name=name):
+            return ["call", id_, name, _hash(json.dumps(_arguments(part), sort_keys=True))]
         case ToolResultPart(call_id=id_):
             return ["result", id_]
         case ImagePart(data=data, url=url):
-            return ["data", hashlib.sha256((data or url or "").encode()).hexdigest()]
+            return ["data", _hash(data or url or "")]
         case FilePart(data=data, url=url, file_id=file_id):
-            source = data or url or file_id or ""
-            return ["data", hashlib.sha256(source.encode()).hexdigest()]
+            return ["data", _hash(data or url or file_id or "")]
         case OtherPart(value=value):
             ids = [value.get(field) for field in ("call_id", "tool_use_id", "id")]
             known = next((id_ for id_ in ids if isinstance(id_, str) and id_), None)
             return ["other", part.type, known or dumps(value, sort_keys=True)]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _arguments(call: ToolCallPart) -> Any:  # any JSON
+    return _json(call.arguments.strip() or "{}")
+
+
+def _json(text: str) -> Any:
+    """Parse JSON, or return `None` if a text is not JSON; 1 and 1.0 are the same."""
+    try:
+        value = json.loads(text, parse_int=float)
+        return json_value(value, "the call")  # refuses what is nested too deep to compare
+    except (ValueError, RecursionError, InvalidMessage):
+        return None
+
+
+def _is_same_call(stored: ToolCallPart, resent: ToolCallPart) -> bool:
+    """Return whether a call is the stored one, whose arguments its client may have normalised.
+
+    Clients repair broken arguments, add defaults, parse quoted values, and leave out unknown, empty
+    or old arguments. Claude Code removes `cd` to its own folder, and white space at the ends of lines.
+    """
+    arguments = _arguments(stored)
+    is_same = arguments is None or _is_normalised(arguments, _arguments(resent))
+    return stored.name == resent.name and is_same
+
+
+def _is_normalised(stored: Any, resent: Any) -> bool:  # any JSON
+    match stored, resent:
+        case dict(), dict():
+            shared = stored.keys() & resent.keys()
+            return all(_is_normalised(stored[key], resent[key]) for key in shared)
+        case list(), list():
+            return len(stored) == len(resent) and all(map(_is_normalised, stored, resent))
+        case str(), str():
+            return stored.split() == resent.split() or _has_words(stored, resent)
+        case str(), _:
+            return _is_normalised(_json(stored), resent)
+    return bool(stored == resent)
+
+
+def _has_words(whole: str, text: str) -> bool:
+    """Return whether a text is whole words of another one in a row, or empty."""
+    if not text or text not in whole:  # as most, without an expression
+        return not text
+    return bool(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole))
 
 
 def _is_without_media(stored: Message, resent: Message) -> bool:
@@ -208,9 +260,7 @@ def _is_shortened(stored: Message, resent: Message) -> bool:
     text, whole = _text(resent.content), _text(stored.content)
     if not text or text == whole or not stored.role == resent.role == "user":
         return False
-    if text not in whole:  # as for most, without an expression
-        return False
-    if not re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole):
+    if not _has_words(whole, text):
         return False
     keys = _keys(stored.content)
     return all(key in keys for key in _keys(resent.content) if key[0] != "text")
