@@ -183,8 +183,8 @@ def _existing_message(
     if any(getattr(stored, field) != getattr(message, field) for field in _IDENTITY):
         raise DuplicateMessage(
             f"message id {message.id!r} is taken by message {stored.seq} of conversation "
-            f"{ref.id!r}, which differs: use another id, or none; if this is an edit of that message, "
-            "forget that one, too"
+            f"{ref.id!r}, which differs: append it under another id, or none, as this one stays taken; if it is "
+            "an edit of that message, forget that one, too"
         )
     return stored
 

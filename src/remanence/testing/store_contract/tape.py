@@ -212,7 +212,7 @@ class TapeContract(Handles):
         message = user("hello", id="m1")
         before = await store.append(REF, [message], user=None)
 
-        with pytest.raises(DuplicateMessage, match=r"'m1'.*'chat'"):
+        with pytest.raises(DuplicateMessage, match=r"'m1'.*'chat'.*append it under another id"):
             await store.append(REF, [user("new"), message.replace(**changes)], user=None)
 
         assert await store.state(REF) == before.state
