@@ -76,13 +76,16 @@ async def test_a_copy_of_a_langchain_history_keeps_errors_and_leaves_out_empty_m
     assert copied == [["h1", []], ["a1", []], ["t1", [False]], ["t2", [True]]]
 
 
-async def answers_of(function: str, url: str, database: str, *questions: str) -> object:
-    """What a function of the page gives for some questions."""
+async def answers_of(
+    function: str, url: str, database: str, *questions: str, together: str = ""
+) -> object:
+    """What a function of the page gives for some questions, asked one by one or *together*."""
     python = os.environ.get(VARIABLE) or sys.executable
     program = await asyncio.create_subprocess_exec(
         *(python, str(PROGRAM), function, url, database, *questions),
         env={
             **os.environ,
+            "TOGETHER": together,
             "OPENAI_API_KEY": "a-key",
             "OPENAI_BASE_URL": url,
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
@@ -142,8 +145,39 @@ async def test_an_agent_in_one_process_goes_on_from_the_tape_also_after_a_failed
     async with Memory.open(database, all_users=True) as memory:
         tape = await memory.conversation("trip").messages()
         saved = await memory.facts.list(user="ana")
+        (usage,) = await memory.conversation("trip").usage()
     assert [m.text for m in tape if m.role == "user"] == [*QUESTIONS]
     assert ("tool" in [m.role for m in tape]) == (framework != "pydantic_ai")
     assert [m.text for m in tape if m.role == "assistant" and m.text] == ANSWERS
     assert "Ana lives in Lisbon" in [fact.summary for fact in saved]
     assert "LH 454" in last
+    assert (usage.purpose, usage.calls) == ("chat", 3 + (framework != "pydantic_ai"))
+
+
+async def test_runs_of_one_conversation_at_the_same_time_answer_their_own_questions(
+    framework: str, tmp_path: Path
+) -> None:
+    async with Provider().running() as provider:
+        provider.script(*map(Reply, ANSWERS))
+        url, database = f"{provider.url}/v1", f"sqlite:///{tmp_path / 'memory.db'}"
+        await answers_of(f"run_in_{framework}", url, database, *QUESTIONS, together="together")
+
+    newest = [max(QUESTIONS, key=str(one.body).rfind) for one in provider.received]
+    assert newest == [*QUESTIONS]
+
+
+@pytest.mark.parametrize("framework", ["langgraph"], indirect=True)
+async def test_the_tape_of_a_langgraph_run_has_its_calls_although_a_tool_failed(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Provider().running() as provider:
+        provider.script(Reply("", calls=(Call("call-1", "fail"),)), Reply(""))
+        url, run = f"{provider.url}/v1", "run_in_langgraph"
+
+        assert await answers_of(run, url, database, QUESTIONS[1]) == [None]
+        assert await answers_of(run, url, database, QUESTIONS[1]) == [""]
+
+    async with Memory.open(database, all_users=True) as memory:
+        tape = await memory.conversation("trip").messages()
+    assert [call.name for message in tape for call in message.tool_calls] == ["fail"]

@@ -1,11 +1,13 @@
 """Runs a function of docs/howto/frameworks.md or migrate.md. Arguments: its name, a URL, a database, questions.
 
-Prints the answers as JSON. The URL is that of a proxy for `talk_by_…`, else of a provider.
+Prints the answers as JSON. The URL is that of a proxy for `talk_by_…`, else of a provider. With the
+variable `TOGETHER` the questions of `run_in_…` are asked at once.
 """
 
 import asyncio
 import importlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,22 @@ async def main() -> object:
         if NAME == "Tape":
             return [await hand_over(chat, question) for question in QUESTIONS]
         tools = function(NAME.replace("run_in_", "tools_for_"))(chat)
+        tools += [failing_tool()] if NAME == "run_in_langgraph" else []
+        if os.environ.get("TOGETHER"):
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(ask(recipe, chat, one, tools)) for one in QUESTIONS]
+            return [await one for one in asked]
         return [await ask(recipe, chat, question, tools) for question in QUESTIONS]
+
+
+def failing_tool() -> Any:
+    """Return a tool of LangGraph that raises."""
+
+    async def fail() -> str:
+        raise ConnectionError("the gate service is down")
+
+    tools: Any = importlib.import_module("langchain_core.tools")
+    return tools.StructuredTool.from_function(coroutine=fail, description="Fails.")
 
 
 async def hand_over(chat: Conversation, question: str) -> str:
