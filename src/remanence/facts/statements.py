@@ -68,7 +68,7 @@ class Statement(NamedTuple):
 
     The first may depend on what is `quoted`: an earlier statement that it gives another value, and a
     question or a proposal in the message before. If it `forgets`, it is no statement, but a request
-    to forget one: the one before it that it has as `meant` if its own words name nothing.
+    to forget one: the one before it that it has as `referent` if its own words name nothing.
     """
 
     text: str
@@ -77,13 +77,13 @@ class Statement(NamedTuple):
     source: Message
     quoted: tuple[Quotation, ...] = ()
     forgets: bool = False
-    meant: "Statement | None" = None
+    referent: "Statement | None" = None
 
     @property
     def summary(self) -> str:
         """The statement as a fact has it: dates are resolved, secrets redacted."""
-        if self.meant is not None:
-            return self.meant.summary
+        if self.referent is not None:
+            return self.referent.summary
         said = summarize(self.text, self.source)
         for quotation in reversed(self.quoted):
             said = redact(quotation.before(said))
@@ -113,7 +113,7 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
-    has_text = False
+    hands_over_text = False
     earlier: deque[Statement] = deque(maxlen=MAX_BACK)
     latest: dict[str, Statement] = {}
     for said in spoken_texts(messages):
@@ -121,13 +121,13 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
             yield None
             continue
         if before is not None and before.message is not said.message:
-            reply = _as_handed_over(before) if has_text else before
+            reply = _as_handed_over(before) if hands_over_text else before
         if said.role == "user":
             for statement in _statements_of(said, reply, earlier, latest):
                 if statement is not None and not statement.forgets:
                     earlier.append(statement)
                 yield statement
-            has_text = any(line.is_handed_over for line in said.lines)
+            hands_over_text = any(line.is_handed_over for line in said.lines)
         before = said
 
 
@@ -201,12 +201,12 @@ def _statements_of(
     for span, lines, scores in _passages(said):
         first, text = lines[0], said.text[span.start : span.end]
         last = latest.get(said.message.speaker)
-        is_passing = is_filler(scores) and not QUESTION_MARK.search(first.text)
-        if not is_passing:
+        is_interjection = is_filler(scores) and not QUESTION_MARK.search(first.text)
+        if not is_interjection:
             latest.pop(said.message.speaker, None)
         if _asks_to_forget(first):
             request = Statement(text, lines, scores, said.message, forgets=True)
-            yield request._replace(meant=_find_meant(request, last))
+            yield request._replace(referent=_find_referent(request, last))
             yield None
             continue
         asked = opens and before is not None and before.asks
@@ -226,11 +226,11 @@ def _statements_of(
             latest[said.message.speaker] = statement
             yield statement
             is_answered = True
-        opens = opens and not revised and is_passing
+        opens = opens and not revised and is_interjection
         yield None
 
 
-def _find_meant(request: Statement, last: Statement | None) -> Statement | None:
+def _find_referent(request: Statement, last: Statement | None) -> Statement | None:
     """Return the *last* statement of a speaker if a request soon after it names nothing else."""
     if last is None or not names_nothing(request.text):
         return None

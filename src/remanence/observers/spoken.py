@@ -7,7 +7,7 @@ from remanence.notes.excerpts import beginning, ending
 from remanence.observers.extractive.quoted_text import find_handover, is_mostly_inside, quoted_spans
 from remanence.observers.extractive.sentences import Span, both_ends_of, sentences
 from remanence.observers.learned.features import Line, Role
-from remanence.observers.learned.openings import gives_text
+from remanence.observers.learned.openings import hands_over_in_sentence
 from remanence.observers.learned.score import scorer
 from remanence.types import Message, TextPart, ToolResultPart
 
@@ -76,7 +76,7 @@ def _mark_handed_over(own: tuple[Line, ...]) -> tuple[Line, ...]:
     found = find_handover((line.text, scorer().score(line)) for line in own)
     if found is None:
         return own
-    behind = found if gives_text(own[found].text) else found + 1
+    behind = found if hands_over_in_sentence(own[found].text) else found + 1
     return (*own[:behind], *(line._replace(is_handed_over=True) for line in own[behind:]))
 
 

@@ -23,7 +23,7 @@ def hands_over(opening: str) -> bool:
     return scorer(FILE).above(line_of(opening))[HANDOVER] >= 0
 
 
-def gives_text(opening: str) -> bool:
+def hands_over_in_sentence(opening: str) -> bool:
     """Return whether somebody else's words surely follow in the same sentence: "She said: I quit"."""
     head = line_of(opening)
     return head.text != opening and scorer(FILE).above(head)[HANDOVER] >= _SURE
