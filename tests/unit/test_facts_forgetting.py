@@ -27,15 +27,26 @@ def told(*texts: str) -> tuple[Fact, ...]:
     return changes_by(tuple(FactDraft(summary=text, valid_from=TOLD_AT) for text in texts)).facts
 
 
-async def requested(*texts: str, speaker: str | None = None) -> tuple[FactDraft, ...]:
-    messages = tuple(
-        Message.user(text, created_at=ASKED_AT, name=speaker).replace(seq=seq, tokens=9)
-        for seq, text in enumerate(texts, 1)
-    )
+def said(text: str, *, by: str | None = None, at: datetime = ASKED_AT) -> Message:
+    if text.startswith("> "):
+        return Message.assistant(text.removeprefix("> "), created_at=at)
+    return Message.user(text, created_at=at, name=by)
+
+
+async def extracted(*messages: Message) -> tuple[FactDraft, ...]:
     request = ExtractRequest(
-        conversation=CHAT, user="ana", messages=messages, notes=(), known=(), now=ASKED_AT
+        conversation=CHAT,
+        user="ana",
+        messages=tuple(one.replace(seq=seq, tokens=9) for seq, one in enumerate(messages, 1)),
+        notes=(),
+        known=(),
+        now=ASKED_AT,
     )
     return await ExtractiveFacts().extract(request)
+
+
+async def requested(*texts: str, speaker: str | None = None) -> tuple[FactDraft, ...]:
+    return await extracted(*(said(text, by=speaker) for text in texts))
 
 
 async def ended_by(text: str, *facts: str) -> list[str]:
@@ -237,7 +248,9 @@ async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget
         (("I have two sons. I have epilepsy. Please forget that.",), ["I have epilepsy."]),
         (("Ich habe Epilepsie. Bitte nicht speichern.",), ["Ich habe Epilepsie."]),
         (("Tengo epilepsia.", "Uy. Eso no lo guardes."), ["Tengo epilepsia."]),
-        (("てんかんがあります。これは記録しないでください。",), ["てんかんがあります。"]),
+        (("てんかんがあります。今の、覚えないで",), ["てんかんがあります。"]),
+        (("I have epilepsy.", "> Noted.", "Please forget that."), ["I have epilepsy."]),
+        (("I smoke.", "> Why?", "I have two sons. Forget that."), ["I have two sons."]),
         (("I have epilepsy. Can I drive?", "Forget it."), []),
         (("I have epilepsy.", "Find me a flight to Oslo.", "Forget it."), []),
         (("I have epilepsy.", "Please forget what I said about Rome."), []),
@@ -249,6 +262,106 @@ async def test_a_request_that_names_nothing_ends_the_statement_right_before_it(
     changes = changes_by(await requested(*texts))
 
     assert [fact.summary for fact in changes.facts if fact.valid_to] == ended
+
+
+@pytest.mark.parametrize(
+    ("reply", "request_"),
+    [
+        ("> Want a joke?", "Forget it!"),
+        ("> Shall I look for a neurologist?", "No, forget that."),
+        ("> Shall I look for a neurologist? There are several near the station.", "Forget it."),
+        (f"> Shall I look for a neurologist{', or for another doctor' * 4}?", "Forget it."),
+        ("> Soll ich Rezepte suchen?", "Vergiss es."),
+        ("> レシピを探しましょうか？", "忘れて。"),
+        ("> Great, I'll set a reminder every morning.", "Please don't store that."),
+    ],
+)
+async def test_a_request_that_answers_a_question_or_a_proposal_ends_no_statement_before_it(
+    reply: str, request_: str
+) -> None:
+    changes = changes_by(await requested("I have epilepsy.", reply, request_))
+
+    assert [(fact.summary, fact.valid_to) for fact in changes.facts] == [("I have epilepsy.", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please don't remove that.",
+        "Don't delete that.",
+        "Don't keep forgetting that.",
+        "Stop forgetting that.",
+        "Bitte nicht löschen.",
+        "Lösche das bitte nicht.",
+        "Das bitte nicht streichen.",
+        "Das hast du vergessen.",
+        "Hör auf, das zu vergessen.",
+        "No lo borres.",
+        "Deja de olvidarlo.",
+        "Não apague isso.",
+        "Не удаляй это.",
+        "Nie usuwaj tego.",
+        "Ne l'efface pas.",
+        "Niet verwijderen alsjeblieft.",
+        "请不要删除。",
+        "削除しないでください。",
+    ],
+)
+async def test_a_request_not_to_forget_ends_no_statement_before_it(text: str) -> None:
+    changes = changes_by(await requested("I have epilepsy.", text))
+
+    assert not any(fact.valid_to for fact in changes.facts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Forget everything.",
+        "Forget everything I told you.",
+        "Please forget about me.",
+        "Forget both.",
+        "Bitte vergiss alles.",
+        "Olvida todo sobre mí, por favor.",
+        "私のことは全部忘れてください。",
+        "Забудь меня.",
+        "Please forget where I work.",
+    ],
+)
+async def test_a_request_to_forget_more_than_the_last_statement_does_not_end_that_alone(
+    text: str,
+) -> None:
+    changes = changes_by(await requested("I have asthma.", "I have epilepsy.", text))
+
+    assert not any(fact.valid_to for fact in changes.facts)
+
+
+async def test_a_request_in_a_group_ends_the_last_statement_of_its_own_speaker() -> None:
+    changes = changes_by(
+        await extracted(
+            said("I have epilepsy.", by="Ana"),
+            said("I live in Rome.", by="Bo"),
+            said("Please forget that.", by="Ana"),
+        )
+    )
+
+    assert [fact.summary for fact in changes.facts if fact.valid_to] == ["I have epilepsy."]
+
+
+@pytest.mark.parametrize(
+    ("replies", "hours", "ends"), [(0, 2, True), (0, 3, False), (7, 0, True), (8, 0, False)]
+)
+async def test_a_request_ends_a_statement_within_two_hours_and_eight_messages(
+    replies: int, hours: int, ends: bool
+) -> None:
+    changes = changes_by(
+        await extracted(
+            said("I have epilepsy.", at=ASKED_AT - timedelta(hours=hours)),
+            *(said("> Noted.") for _ in range(replies)),
+            said("Please forget that."),
+        )
+    )
+
+    assert any(fact.valid_to for fact in changes.facts) == ends
 
 
 async def test_a_fact_told_and_taken_back_in_one_extraction_is_no_current_fact() -> None:

@@ -8,12 +8,14 @@ from itertools import pairwise, takewhile
 from remanence.facts.meaning import ALIKE, Meaning, meaning, meaning_of
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.render import terms
-from remanence.observers.learned.features import UNSPACED, tag
-from remanence.observers.learned.forgetting import NEGATIONS, asks_to_forget
+from remanence.observers.learned.features import UNSPACED, Line, tag
+from remanence.observers.learned.forgetting import NEGATIONS, asks_to_forget, is_sure_request
 from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.types import Fact
 
 _PARTS = re.compile("[,;:،؛、，；：]")
+_NAMING = frozenset({"i", "my", "all", "always"})
+"""Classes of words with which a request names something in other words than those of a fact."""
 _MAX_OF_TOPIC = 2
 """Facts that have the words of a request; where it is more, they share a word and no topic."""
 
@@ -39,9 +41,14 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     return of_topic if len(of_topic) <= _MAX_OF_TOPIC else ()
 
 
-def names_nothing(request: str) -> bool:
-    """Return whether all words of a request ask: "Please don't keep that anywhere."."""
-    return all(map(asks_to_forget, _content(request)))
+def points_back(request: Line) -> bool:
+    """Return whether a request surely is one, and all its words ask: "Please don't keep that.".
+
+    One that says "I", "my", "all" or "everything" names a thing or more than was just said.
+    """
+    names = not _NAMING.isdisjoint(_classes(request.text))
+    asks = not names and all(map(asks_to_forget, _content(request.text)))
+    return asks and is_sure_request(request)
 
 
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from remanence.dates import resolve_dates
 from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
-from remanence.facts.requests import names_nothing
+from remanence.facts.requests import points_back
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
@@ -68,7 +68,7 @@ class Statement(NamedTuple):
 
     The first may depend on what is `quoted`: an earlier statement that it gives another value, and a
     question or a proposal in the message before. If it `forgets`, it is no statement, but a request
-    to forget one: the one before it that it has as `referent` if its own words name nothing.
+    to forget one: its `referent`, the one before it, if it has no words of its own for one.
     """
 
     text: str
@@ -108,8 +108,8 @@ def statements(messages: Sequence[Message]) -> Iterator[Statement | None]:
     What a sentence states beside its question is a statement of its own. A sentence that says little
     is joined to those before it in its line. One that opens its message is preceded by the question
     or the proposal that it answers, and is left out if there is neither. One that gives a statement
-    shortly before another value is preceded by that. A request to forget that names nothing means the
-    statement which its speaker made right before it.
+    shortly before another value is preceded by that. A request to forget that surely points back, and
+    declines no offer, means the statement which its speaker made right before it.
     """
     reply: SpokenText | None = None
     before: SpokenText | None = None
@@ -206,7 +206,9 @@ def _statements_of(
             latest.pop(said.message.speaker, None)
         if _asks_to_forget(first):
             request = Statement(text, lines, scores, said.message, forgets=True)
-            yield request._replace(referent=_find_referent(request, last))
+            if not (opens and _is_offer(reply, before)):
+                request = request._replace(referent=_find_referent(request, last))
+            yield request
             yield None
             continue
         asked = opens and before is not None and before.asks
@@ -230,11 +232,18 @@ def _statements_of(
         yield None
 
 
+def _is_offer(reply: SpokenText | None, before: Quotation | None) -> bool:
+    """Return whether a reply, or the end *before* an answer, asks or offers what can be declined."""
+    if before is not None or reply is None or reply.role != "assistant":
+        return before is not None
+    return any(QUESTION_MARK.search(line.text) for line in reply.lines)
+
+
 def _find_referent(request: Statement, last: Statement | None) -> Statement | None:
-    """Return the *last* statement of a speaker if a request soon after it names nothing else."""
-    if last is None or not names_nothing(request.text):
+    """Return the *last* statement of a speaker if a request soon after it surely points back."""
+    if last is None or not _is_soon_after(last.source, request.source):
         return None
-    return last if _is_soon_after(last.source, request.source) else None
+    return last if points_back(request.lines[0]) else None
 
 
 def _find_revised(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from remanence.observers.learned.features import Line, tag
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import (
     alone,
@@ -19,6 +19,10 @@ ASKING, ASKS = "asking.bin", "asks"
 """Weights of words, and the head: that a word of a request asks, and does not name a thing."""
 _MARGIN = 0.45
 """How far below the cutoff a line may still be a request; of the statements of users 0.2 % are."""
+_SURE = 1.75
+"""How far above the cutoff a line that denies nothing surely is one: "Stop forgetting that." is not."""
+_DENIED = 2
+"""Number in the weights of a denied word that requests deny; of those that none denies most have less."""
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
 _REPLIES = frozenset({"yes", "okay", "neg", "um", "haha", "thanks", "sorry", "hello"})
@@ -33,20 +37,35 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
     A sum of words alone takes "Don't forget" for "forget".
     """
     yield first_tokens(line)
+    yield tuple(f"denied {word}" for word, _ in _near_negations(line))
+
+
+def _near_negations(line: Line) -> Iterator[tuple[str, Classes]]:
+    """Yield the tokens near each negation of a line, with their classes."""
     words = [word.lower() for word in WORD.findall(line.text)]
     tagged = tag(line.text, words)
     places = [at for at, (_, classes) in enumerate(tagged) if not NEGATIONS.isdisjoint(classes)]
-    yield tuple(
-        f"denied {tagged[near][0]}"
-        for at in places
-        for near in range(max(0, at - _NEAR), min(len(tagged), at + _NEAR + 1))
-        if near != at
-    )
+    for at in places:
+        yield from tagged[max(0, at - _NEAR) : at]
+        yield from tagged[at + 1 : at + _NEAR + 1]
 
 
 def score_of_request(line: Line) -> float:
     """Return how far the score of a line is above its cutoff."""
     return scorer(FILE, with_negations).above(without_reply(line))[FORGETS]
+
+
+def is_sure_request(line: Line) -> bool:
+    """Return whether a request surely is one: "Don't keep that", and not "Don't remove that".
+
+    The content words that it denies are such as requests deny, or it denies none and is far above
+    the cutoff.
+    """
+    said = without_reply(line)
+    denied = [word for word, classes in _near_negations(said) if word[0].isalnum() and not classes]
+    weights = scorer(FILE, with_negations).weights
+    shares = [weights.row(f"denied {word}")[weights.heads.index(FORGETS)] for word in denied]
+    return min(shares) >= _DENIED if shares else score_of_request(line) >= _SURE
 
 
 def without_reply(line: Line) -> Line:
