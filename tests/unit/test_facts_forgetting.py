@@ -251,6 +251,9 @@ async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget
         (("てんかんがあります。今の、覚えないで",), ["てんかんがあります。"]),
         (("I have epilepsy.", "> Noted.", "Please forget that."), ["I have epilepsy."]),
         (("I smoke.", "> Why?", "I have two sons. Forget that."), ["I have two sons."]),
+        (("No como carne.", "Por favor, olvida eso."), ["No como carne."]),
+        (("Я не ем мяса.", "Пожалуйста, забудь это."), ["Я не ем мяса."]),
+        (("I owe the bank $12,000.", "Please forget that."), ["I owe the bank $12,000."]),
         (("I have epilepsy. Can I drive?", "Forget it."), []),
         (("I have epilepsy.", "Find me a flight to Oslo.", "Forget it."), []),
         (("I have epilepsy.", "Please forget what I said about Rome."), []),
@@ -333,6 +336,27 @@ async def test_a_request_to_forget_more_than_the_last_statement_does_not_end_tha
     changes = changes_by(await requested("I have asthma.", "I have epilepsy.", text))
 
     assert not any(fact.valid_to for fact in changes.facts)
+
+
+async def test_a_request_ends_the_statement_before_it_and_no_other_in_its_words() -> None:
+    known = told("I have epilepsy.")
+    statement, request = await requested(
+        "I have epilepsy, and I take Keppra.", "Please forget that."
+    )
+    both = changes_by((statement, request), *known)
+    later = changes_by((request,), *known)
+
+    assert [fact.summary for fact in both.facts if fact.valid_to] == [statement.summary]
+    assert (both.ended, later.ended) == ((), ())
+
+
+async def test_a_request_ends_the_known_fact_that_the_statement_before_it_repeats() -> None:
+    known = told("I'm allergic to peanuts.", "I'm allergic to kiwis.")
+    changes = changes_by(
+        await requested("I am allergic to peanuts.", "Please forget that."), *known
+    )
+
+    assert [fact.summary for fact in changes.ended] == ["I'm allergic to peanuts."]
 
 
 async def test_a_request_in_a_group_ends_the_last_statement_of_its_own_speaker() -> None:

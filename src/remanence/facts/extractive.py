@@ -70,6 +70,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
                     last_seq=said.source.seq,
                     valid_from=said.source.created_at,
                     forgets=said.forgets,
+                    points_back=said.referent is not None,
                 )
             )
         yield

@@ -62,7 +62,7 @@ def merge_facts(
             valid_from=draft.valid_from or now,
         )
         if draft.forgets:
-            merge.forget(fact)
+            merge.forget(fact, draft)
             continue
         repeated = merge.find_repeated(draft)
         corrected = draft.replaces if made_by == SAVED else None
@@ -158,10 +158,14 @@ class _Merge:
                 return old
         return None
 
-    def forget(self, request: Fact) -> None:
-        """End the facts that a request names."""
+    def forget(self, request: Fact, draft: FactDraft) -> None:
+        """End the facts that a request names, or that say what it points back at."""
         said = [old for old in self.current if old.valid_from <= request.valid_from]
-        for old in find_named(request, said):
+        if draft.points_back:
+            named: Sequence[Fact] = [old for old in said if say_same(draft, old)]
+        else:
+            named = find_named(request, said)
+        for old in named:
             facts = self.added if old.id in self.added else self.ended
             facts[old.id] = replace(old, valid_to=request.valid_from)
             self.current.remove(old.id)

@@ -19,9 +19,9 @@ class Owner(NamedTuple):
 class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
-    `replaces` is the id of the known fact that it supersedes. If it `forgets`, its summary is a
-    request of the user, or the statement that a request points back at: it becomes no fact, and
-    ends those that it names.
+    `replaces` is the id of the known fact that it supersedes. If it `forgets`, it becomes no fact:
+    its summary is a request of the user, and it ends the facts that this names. If it also
+    `points_back`, its summary is the statement that a request means, and it ends those that say this.
     """
 
     summary: str
@@ -32,6 +32,7 @@ class FactDraft:
     valid_from: datetime | None = None
     replaces: str | None = None
     forgets: bool = False
+    points_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
