@@ -464,6 +464,28 @@ def test_a_note_closes_a_quotation_whose_end_is_in_another_sentence(
     assert found == f"{said}{closing}"
 
 
+def test_a_note_closes_a_quotation_as_its_language_does() -> None:
+    for said, closing in (
+        ("Die Eltern haben mir geschrieben: „Liebe Freunde, das Fest", "“"),
+        ("Родители написали: „Дорогие друзья, праздник", "“"),
+        ("Mijn ouders hebben ons geschreven: „Lieve vrienden, het feest", "”"),
+    ):
+        found = render_words(tuple(words(f"{said}.", vocabulary_of(""), opens=True)))
+        assert found == f"{said}{closing}"
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("He said “…” and left", "He said and left"),
+        ("He said “...”, and left", "He said and left"),
+        ('A 3.5 "floppy disk drive', 'A 3.5 "floppy disk drive'),
+    ],
+)
+def test_a_note_has_no_mark_that_quotes_nothing(said: str, noted: str) -> None:
+    assert render_words(tuple(words(f"{said}.", vocabulary_of(""), opens=True))) == noted
+
+
 def test_a_note_keeps_arabic_signs_and_commas() -> None:
     said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remanence.languages.letters import is_letters
-from remanence.languages.vocabulary import Vocabulary
+from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.notes.redact import MARK
 from remanence.observers.extractive.sentences import CODE
 
@@ -33,9 +33,11 @@ _TURNED_CLOSING = "«‹"
 _QUOTING = "“”„"
 """Marks of which a quotation has two, which ones depends on the language."""
 _PAIRS = tuple(zip(_OPENING, _CLOSING, strict=True))
-_UNCLOSED = re.compile(r"(?<=\s)([\"“„](?=\w)|« ?(?=\w))[^\"“”„«»]*$")
-"""A quotation behind other words whose end is in another sentence."""
-_ENDINGS = {'"': '"', "“": "”", "„": "”", "«": "»", "« ": " »"}
+_UNCLOSED = re.compile(r"(?<=\s)((?<!\d )\"(?=\w)|[“„](?=\w)|« ?(?=\w))[^\"“”„«»]*$")
+"""A quotation behind other words, but for the inch mark of 3.5 ", whose end is in another sentence."""
+_ENDINGS = {'"': '"', "“": "”", "«": "»", "« ": " »"}
+_CLOSE_LIKE_GERMAN = frozenset({"de", "ru"})
+"""Languages that close „ with “."""
 _PAUSES = ",;:、，،؛"
 _KEPT_TAIL = f"{_CLOSING}{_PAUSES}%"
 _WIDE_MARKS = frozenset("，、；：。！？（「『《")
@@ -128,14 +130,22 @@ def render_words(parts: Sequence[Word]) -> str:
             line[-1] += word.text[-1]
         elif word.text[-1] in _CLOSING:
             opened = ""
-    return _without_loose_ends("".join(line))
+    text = _LOOSE_ENDS.sub("", "".join(line))
+    if unclosed := _UNCLOSED.search(text):
+        text += _ending_of(unclosed[1], parts)
+    return _without_loose_ends(text)
+
+
+def _ending_of(opening: str, parts: Sequence[Word]) -> str:
+    """Return the mark that closes a quotation in the language of some words, kept or not."""
+    if opening == "„":
+        language = vocabulary_of(" ".join(word.text for word in parts)).language
+        return "“" if language in _CLOSE_LIKE_GERMAN else "”"
+    return _ENDINGS[opening]
 
 
 def _without_loose_ends(text: str) -> str:
-    """Return the line without trailing punctuation and unpaired brackets, its quotation closed."""
-    text = _LOOSE_ENDS.sub("", text)
-    if unclosed := _UNCLOSED.search(text):
-        text += _ENDINGS[unclosed[1]]
+    """Return the line without trailing punctuation and unpaired brackets."""
     if text.count("`") % 2:
         text = text.replace("`", "")
     is_quoted = sum(map(text.count, _QUOTING)) % 2 == 0
@@ -235,7 +245,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
         while tail and unicodedata.category(tail[0])[0] == "M":  # a vowel sign, an accent
             core, tail = core + tail[0], tail[1:]
     else:
-        signs = "".join(m for m in chunk.replace("-", "") if _is_sign(m) or m in _QUOTES)
+        quotes = _QUOTES if _QUOTES.union(_PAUSES).issuperset(chunk) else ""
+        signs = "".join(m for m in chunk.replace("-", "") if _is_sign(m) or m in quotes)
         return Word(signs + chunk[len(chunk.rstrip(_PAUSES)) :], signs) if signs else None
     key = core.lower().replace("’", "'")
     if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
