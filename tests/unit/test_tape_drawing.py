@@ -60,6 +60,16 @@ def test_messages_that_were_given_up_are_drawn_as_in_no_note() -> None:
     assert given_up == "xx given up, in no note: messages 3..5, 9"
 
 
+def test_messages_behind_the_end_of_the_tape_are_not_drawn() -> None:
+    stretches = (FailedStretch(9, 12, "error", "it broke"), FailedStretch(12, 14, "error", "again"))
+    segment = observation(1, 14, text="", failed=stretches)
+
+    bar, *_, given_up, _tail = draw_tape(reached(4, 10, 10, 10), (segment,), width=14, plain=True)
+
+    assert bar == "[####====xx]"
+    assert given_up == "xx given up, in no note: messages 9..10"
+
+
 def test_an_empty_tape_is_called_empty() -> None:
     assert draw_tape(reached(0, 0, 0, 0), (), width=80, plain=False) == ("the tape is empty",)
 

@@ -67,7 +67,8 @@ def draw_tape(
 def _runs(state: MemoryState, segments: Sequence[Segment]) -> Iterator[tuple[int, int, _Zone]]:
     """Yield the first and last message and the zone of each part of the tape, in order."""
     cursors = (state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
-    lost = [stretch for segment in segments for stretch in segment.failed]
+    failed = [stretch for segment in segments for stretch in segment.failed]
+    lost = [stretch for stretch in failed if stretch.first_seq <= state.last_seq]
 
     def zone_of(last: int) -> _Zone:
         is_lost = any(stretch.first_seq <= last <= stretch.last_seq for stretch in lost)
