@@ -77,9 +77,9 @@ _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"}
 _WITH_ADDRESS: Final = frozenset({"connection", "server", "timeout"})
 
 # Texts for an overlong request, from servers without an error code for it.
+_CONTEXT: Final = r"context (?:length|size|window)|maximum context"
 _TOO_LONG: Final = re.compile(
-    r"context (?:length|size|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens",
-    re.IGNORECASE,
+    rf"{_CONTEXT}|(?:prompt|input) is too long|too many (?:input )?tokens", re.IGNORECASE
 )
 
 

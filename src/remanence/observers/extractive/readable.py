@@ -22,9 +22,8 @@ _MARKUP = re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.MULTI
 _BOLD = r"\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
 _ITALIC = r"\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
 _UNDERLINED = r"__(?=[^\s_]+[^\S\n])([^_\n]{1,500}+)(?<!\s)__|_(?![\s_])([^_\n]{1,500}+)(?<!\s)_"
-_EMPHASIS = re.compile(
-    rf"({CODE})|(?<![A-Za-z0-9/*]){_BOLD}|(?<![A-Za-z0-9/*.)\]\\]){_ITALIC}|(?<!\w)(?:{_UNDERLINED})(?!\w)"
-)
+_STARRED = rf"(?<![A-Za-z0-9/*]){_BOLD}|(?<![A-Za-z0-9/*.)\]\\]){_ITALIC}"
+_EMPHASIS = re.compile(rf"({CODE})|{_STARRED}|(?<!\w)(?:{_UNDERLINED})(?!\w)")
 """Code, which stays, and bold and italic text.
 
 `2 ** n`, `*args`, `src/**/*.py`, `.*`, `_private` and `__init__.py` are neither.

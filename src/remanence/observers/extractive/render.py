@@ -21,9 +21,8 @@ _CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
 """Marks of which prose seldom has two in a word, unlike patterns and templates: `^[a-z]*$`."""
-_SCRIPT_WITHOUT_SPACES = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
+_KANA_AND_HAN = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_SCRIPT_WITHOUT_SPACES = re.compile(rf"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{_KANA_AND_HAN}]+")
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
 _OPENING = '"“„«‹「『《(（[{'
 _CLOSING = '"”“»›」』》)）]}'

@@ -37,9 +37,8 @@ _STAMP = re.compile(
     rf"{_LEAD}(?:[\[(]{_DAY}{_TIME}?(?:Z| ?UTC)?[\])]|{_DAY}{_TIME}(?:Z| ?UTC)?){_TRAIL}"
 )
 _PRIORITY = "critical|important|note"
-_ANY_PRIORITY = re.compile(
-    rf"{_LEAD}(?:({_PRIORITY.upper()})\b{_TRAIL}|(?i:[\[(]({_PRIORITY})[\])]{_TRAIL}|({_PRIORITY}):))"
-)
+_MARKED_PRIORITY = rf"(?i:[\[(]({_PRIORITY})[\])]{_TRAIL}|({_PRIORITY}):)"
+_ANY_PRIORITY = re.compile(rf"{_LEAD}(?:({_PRIORITY.upper()})\b{_TRAIL}|{_MARKED_PRIORITY})")
 _ANY_TAG = re.compile(rf"{_LEAD}(?i:[\[(]({_TAG_NAMES})s?[\])]{_TRAIL}|({_TAG_NAMES}):)")
 _BRACED = rf"\{{\s?({_ANY_NUMBERS})\s?\}}|[\[(]\s?(?=#)({_ANY_NUMBERS})\s?[\])]"
 _ANY_SOURCE = re.compile(rf"{_LEAD}(?:{_BRACED}){_TRAIL}")
