@@ -14,6 +14,7 @@ from tests.builders import numbered, observe_request
 
 from remanence.notes import one_line
 from remanence.notes.literals import LossReport
+from remanence.notes.program_text import instructions_in, own_text
 from remanence.observers.extractive.observer import extract
 from remanence.observers.extractive.outcomes import rows_of_tools
 from remanence.observers.extractive.sentences import sentences
@@ -64,6 +65,8 @@ WORK: dict[str, Callable[[str], object]] = {
     "a query": query_terms,
     "counting tokens": count_anew,
     "a line of notes": one_line,
+    "text of programs": own_text,
+    "instructions of programs": instructions_in,
 }
 
 
@@ -129,6 +132,15 @@ def test_a_run_of_spaces_within_a_sentence_is_read_once() -> None:
     first, *_, last = sentences(f"One{' ' * 300_000}two.")
 
     assert (first.start, last.end) == (0, 300_007)
+
+
+def test_tags_of_programs_are_read_once_whatever_names_are_invented_for_them() -> None:
+    """A search to the end of the text for each name would take minutes."""
+    text = "".join(f"<local-command-{name:0>20b}>" for name in range(400_000)).translate(
+        {ord("0"): "a", ord("1"): "b"}
+    )
+
+    assert own_text(text) == text
 
 
 def test_a_row_of_output_is_cut_however_long_its_line_is() -> None:

@@ -5,6 +5,7 @@ import pytest
 from remanence.notes.program_text import instructions_in, own_text
 
 REMINDER = "<system-reminder>\nUse <b>tests</b>.\n</system-reminder>"
+QUOTING = "<system-reminder>print('</system-reminder>') I live in Rome.</system-reminder>"
 PLACE = "<environment_context>\n  <cwd>/home/ana</cwd>\n</environment_context>"
 SUMMARY = "This session is being continued from a previous conversation. I live in Porto."
 
@@ -17,7 +18,11 @@ SUMMARY = "This session is being continued from a previous conversation. I live 
         "<user_query>I live in Porto.</user_query>",
         "<my-map>I live in Porto.</my-map>",
         "What is <system-reminder>? I live in Porto.",
+        "What is `<system-reminder>`? I live in Porto. And `</system-reminder>`?",
+        f"Summarise this mail: 'Dear Ana, {REMINDER} Yours, Bo'",
+        f"<bash-stdout>{REMINDER}</bash-stdout>",
         "I read: # AGENTS.md instructions",
+        "# AGENTS.md is my topic. I live in Porto.",
     ],
 )
 def test_a_text_of_the_user_is_unchanged(text: str) -> None:
@@ -42,7 +47,11 @@ def test_a_text_of_the_user_is_unchanged(text: str) -> None:
             "Thanks.",
             REMINDER,
         ),
+        (f"<local-command-stdout>{REMINDER}</local-command-stdout>", "", ""),
+        (f"{QUOTING} Thanks.", "Thanks.", f"{QUOTING} "),
+        (f"{QUOTING}{REMINDER}Thanks.", "Thanks.", f"{QUOTING}{REMINDER}"),
         ("[Request interrupted by user for tool use]", "", ""),
+        ("[Request interrupted by user]\nI live in Porto.", "I live in Porto.", ""),
     ],
 )
 def test_a_text_of_the_program_is_either_an_instruction_or_a_trace_of_a_command(

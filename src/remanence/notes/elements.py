@@ -1,25 +1,19 @@
-"""Find and replace marked-up elements in a text, in linear time."""
+"""Replace marked-up elements in a text, in linear time."""
 
 import re
 from collections.abc import Iterator
 
 
 def replace_elements(text: str, opening: re.Pattern[str], instead: str) -> str:
-    """Replace each element and the white space after it with *instead*; keep unclosed ones."""
-    outside: list[str] = []
-    at = 0
-    for found in find_elements(text, opening):
-        outside.append(text[at : found.start])
-        at = found.stop
-    return instead.join([*outside, text[at:]])
-
-
-def find_elements(text: str, opening: re.Pattern[str]) -> Iterator[slice]:
-    """Yield each element with the white space after it, except unclosed ones and inner ones.
+    """Replace each element and the white space after it with *instead*; keep unclosed ones.
 
     *opening* matches the start of an opening tag, with its name as the first group. A lazy regular
     expression would search to the end of the text for each unclosed element.
     """
+    return instead.join(_outside(text, opening))
+
+
+def _outside(text: str, opening: re.Pattern[str]) -> Iterator[str]:
     unclosed: set[str] = set()
     at = 0
     for tag in opening.finditer(text):
@@ -30,5 +24,6 @@ def find_elements(text: str, opening: re.Pattern[str]) -> Iterator[slice]:
         if end is None:
             unclosed.add(name)
         else:
+            yield text[at : tag.start()]
             at = end.end()
-            yield slice(tag.start(), at)
+    yield text[at:]
