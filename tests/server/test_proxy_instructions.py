@@ -10,7 +10,7 @@ from tests.server.conftest import Client, served
 from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
 
-from remanence import Memory, Policy
+from remanence import Memory, Policy, count_tokens
 from remanence.server.app import create_app
 
 Body = dict[str, Any]  # JSON
@@ -212,3 +212,95 @@ async def test_instructions_of_the_users_program_take_room_from_the_messages(
     assert rules in texts_of(sent_to(upstream, MESSAGES))
     assert "excerpt" in response.headers["x-remanence-omitted"]
     assert len(sent) < 4 * 4_000
+
+
+async def test_of_instructions_that_have_no_room_the_older_ones_go_too_and_are_named(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """An older one may be what the newer one takes back."""
+    plan = "<system-reminder>Plan mode is on.</system-reminder>"
+    long = f"<system-reminder>{'Plan mode is off. ' * 1_200}</system-reminder>"
+    act = "<system-reminder>Act.</system-reminder>"
+    history = await talk(proxy, memory, MESSAGES, [[RULES], [plan], [long], [act]])
+
+    response = await ask(proxy, MESSAGES, [*history, user(MESSAGES, "And now?")])
+
+    sent = texts_of(sent_to(upstream, MESSAGES))
+    assert [text for text in sent if "<system" in text] == [RULES, act]
+    assert response.headers["x-remanence-omitted"] == "3-3 over_budget, 5-5 over_budget"
+
+
+async def test_instructions_before_the_first_answer_are_sent_on_up_to_a_limit_the_first_ones_first(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    file = f"<system-reminder>{'x = 1; ' * 40_000}</system-reminder>"
+    history = await talk(proxy, memory, MESSAGES, [[RULES, file]])
+
+    response = await ask(proxy, MESSAGES, [*history, user(MESSAGES, "And now?")])
+
+    sent = texts_of(sent_to(upstream, MESSAGES))
+    assert [text for text in sent if "<system" in text] == [RULES]
+    assert response.headers["x-remanence-omitted"] == "1-1 over_budget"
+
+
+async def test_the_first_of_equal_instructions_is_sent_on_if_the_last_has_no_room(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    rules = RULES.replace("main", "main, " * 4_000)
+    history = await talk(proxy, memory, MESSAGES, [[rules], [], [rules]])
+
+    response = await ask(proxy, MESSAGES, [*history, user(MESSAGES, "And now?")])
+
+    assert rules in texts_of(sent_to(upstream, MESSAGES))
+    assert "x-remanence-omitted" not in response.headers
+
+
+async def test_a_reminder_is_not_searched_for_and_what_is_recalled_stays_at_the_users_words(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    texts = [["The locker of the harbour has the code QF-7781."], ["The ferry is called Medusa."]]
+    history = await talk(proxy, memory, MESSAGES, texts)
+    reminder = "<system-reminder>What is the code of the locker?</system-reminder>"
+    history.append(user(MESSAGES, "What is the name of the ferry?", reminder))
+    for _ in range(2):
+        await ask(proxy, MESSAGES, history)
+        history += [noted(), user(MESSAGES, reminder)]
+
+    first, second = [sent_to(upstream, MESSAGES, at)[1:] for at in (-2, -1)]
+    assert "Medusa" in json.dumps(first[-1])
+    assert "QF-7781" not in json.dumps(first[-1])
+    assert second == [*first, *history[-4:-2]]
+
+
+async def test_instructions_among_the_messages_that_are_sent_take_room_only_once(
+    upstream: ModelServer,
+) -> None:
+    policy = Policy.default(max_context_tokens=8_000)
+    rules = RULES.replace("main", "main, " * 2_400)
+    asked = user(MESSAGES, LONG.format(3) * 20)
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        app = create_app(memory, anthropic_url=upstream.url)
+        async with served(app) as proxy:
+            history = [user(MESSAGES, rules, "Hello."), noted(), asked, noted(), asked]
+            response = await ask(proxy, MESSAGES, history)
+
+    assert sent_to(upstream, MESSAGES) == history
+    assert "x-remanence-omitted" not in response.headers
+
+
+async def test_instructions_whose_message_leaves_a_full_window_take_room_all_the_same(
+    upstream: ModelServer,
+) -> None:
+    policy = Policy.default(max_context_tokens=8_000, observe_tokens=100_000)
+    rules = RULES.replace("main", "main, " * 900)
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        app = create_app(memory, anthropic_url=upstream.url)
+        async with served(app) as proxy:
+            history = [user(MESSAGES, rules, "Hello."), noted()]
+            for number in range(30):
+                history += [user(MESSAGES, LONG.format(number) * 15), noted()]
+            await ask(proxy, MESSAGES, [*history, user(MESSAGES, "And now?")])
+
+    sent = sent_to(upstream, MESSAGES)
+    assert rules in texts_of(sent)
+    assert count_tokens(json.dumps(sent)) < 8_000

@@ -58,7 +58,9 @@ def _split(text: str) -> tuple[Sequence[_Element], str]:
 
     Programs write elements there; those that the user quotes are in the text between.
     """
-    elements = list(_elements(text))
+    elements = list(_elements(text)) if "</" in text else []
+    if not elements:
+        return (), text.strip()
     head, tail = 0, len(elements)
     start, end = len(text) - len(text.lstrip()), len(text)
     while head < tail and elements[head].start == start:
@@ -77,7 +79,7 @@ def _elements(text: str) -> Iterator[_Element]:
     """
     closed = {tag[2]: tag.start() for tag in _TAG.finditer(text) if tag[1]}
     name, start, end = "", 0, 0
-    for tag in _TAG.finditer(text) if closed else ():
+    for tag in _TAG.finditer(text):
         if tag[1] and tag[2] == name:
             end = tag.end()
         elif not tag[1] and (end or not name) and tag.start() < closed.get(tag[2], 0):

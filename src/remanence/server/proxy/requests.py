@@ -217,25 +217,19 @@ class Requests:
         stored = await self._absorb(name, messages, branch=not is_side)
         if not stored.length:
             raise UnknownHistory("the request has only the beginning of an answer")
-        backwards = reversed(range(len(messages)))
-        newest = next((at for at in backwards if _is_user_text(messages[at])), None)
+        newest = await asyncio.to_thread(_newest_of_user, messages)  # may read all of them
         is_asked = newest == stored.length - 1 and self._volatile_of(stored)[0] != stored.last_seq
         model = storable(f"{api.provider}:{body.get('model')}")[:_MAX_MODEL_CHARACTERS]
-        beside: list[object] = [*prompts, *await asyncio.to_thread(keep_instructions, units)]
-        beside += await _raw_prompts(units, stored)
-        beside += [messages[at].full_text for at in stored.not_on_tape]
-        context = await stored.conversation.context(
-            system=await asyncio.to_thread(_overhead, body, beside),
-            # Only the first request of a turn shows what is recalled for it.
-            recall=_own_text(messages[stored.length - 1]) if is_asked else None,
-            model=model,
-        )
-        rewritten = self._rewrite(api, body, units, stored, context, newest)
-        return Prepared(
-            content=content if rewritten is None else await asyncio.to_thread(_dump, rewritten),
-            turn=Turn(api=api, model=model, name=name, messages=messages, stored=stored),
-            omitted=() if rewritten is None else context.omitted,
-        )
+        # Only the first request of a turn shows what is recalled for it.
+        query = _words_of_user(messages[stored.length - 1]) if is_asked else None
+        context = await _context_beside(body, prompts, units, stored, recall=query, model=model)
+        turn = Turn(api=api, model=model, name=name, messages=messages, stored=stored)
+        rewritten = await self._rewrite(api, body, units, stored, context, newest)
+        if rewritten is None:
+            return Prepared(content=content, turn=turn)
+        written, omitted = rewritten
+        content = await asyncio.to_thread(_dump, written)
+        return Prepared(content=content, turn=turn, omitted=omitted)
 
     async def _tenant_of(self, headers: Mapping[str, str]) -> str:
         """Return the tenant of a provider key; that of an earlier version if only it has tapes."""
@@ -262,7 +256,7 @@ class Requests:
         self._unanswered.pop(name, None)
         return stored
 
-    def _rewrite(
+    async def _rewrite(
         self,
         api: ProxiedAPI,
         body: JsonObject,
@@ -270,15 +264,15 @@ class Requests:
         stored: Stored,
         context: Context,
         newest: int | None,
-    ) -> JsonObject | None:
-        """Return the request with notes, the client's own newest messages, and recalled passages.
+    ) -> tuple[JsonObject, Sequence[Omitted]] | None:
+        """Return the request with notes, the newest messages and recalled passages, and its gaps.
 
-        Older messages that are not on the tape, and so not in the notes, are kept before the newest
-        ones, as are prompts and instructions of the client's program. None if there is nothing to change.
+        Older messages that are not on the tape, and so not in the notes, are kept before the
+        client's own newest ones, as are prompts and instructions of the client's program. None if
+        there is nothing to change.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
-        first_seq = context.stats.first_raw_seq
-        messages = [m for m in context.messages if m.role != "system" and m.seq >= first_seq]
+        messages = _raw_messages(context)
         indices = _indices(messages, stored)
         whole = shown_whole(messages, context.omitted)
         cut: set[int] = set()
@@ -297,20 +291,21 @@ class Requests:
             return None
         if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
-        first = max(0, min(indices, default=stored.length))
+        first = _first_shown(indices, stored)
         units, opened = _with_opening(api, units, first, context)
         # The first one may include results that the tape has before it.
         whole_units = _runs_of(units, {*stored.not_on_tape, first, *opened}, before=first)
         own = [units[at].message for at in whole_units]
         if (lost := orphan([*own, *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
-        kept = keep_instructions(units[:first], whole_units)
+        kept = await asyncio.to_thread(keep_instructions, units[:first], frozenset(whole_units))
         if volatile and newest is not None:
             units = [*units]
             units[newest] = _with_text(units[newest], volatile, api.text_type)
         shown = zip(messages, indices, strict=True)
         tail = list(_render(api, units, shown, first=first, cut=cut))
-        return api.rewrite(body, notes, kept, tail)
+        gaps = _gaps(kept.dropped, stored, first, first_seq=context.stats.first_raw_seq)
+        return api.rewrite(body, notes, kept.objects, tail), [*context.omitted, *gaps]
 
     def _volatile_text(self, stored: Stored, context: Context, seq: int | None) -> str:
         """Return the volatile text for the user's newest message, which has this *seq*.
@@ -356,12 +351,16 @@ def _has_answer(messages: Sequence[Message]) -> bool:
     return any(message.role == "assistant" for message in messages)
 
 
-def _is_user_text(message: Message) -> bool:
-    return message.role == "user" and bool(_own_text(message).strip())
+def _newest_of_user(messages: Sequence[Message]) -> int | None:
+    """Return the index of the newest message with words of the user."""
+    backwards = reversed(range(len(messages)))
+    return next((at for at in backwards if _words_of_user(messages[at]).strip()), None)
 
 
-def _own_text(message: Message) -> str:
+def _words_of_user(message: Message) -> str:
     """Return the text of a user's message without that of the client's program."""
+    if message.role != "user":
+        return ""
     texts = (part.text for part in message.content if isinstance(part, TextPart))
     return "\n".join(own for text in texts if (own := own_text(text)))
 
@@ -477,11 +476,55 @@ def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) ->
     return kept
 
 
-async def _raw_prompts(units: Sequence[Unit], stored: Stored) -> list[JsonObject]:
-    """Return the prompts among the raw messages, where repeated ones are forwarded, too."""
+async def _context_beside(
+    body: JsonObject,
+    prompts: Sequence[JsonObject],
+    units: Sequence[Unit],
+    stored: Stored,
+    *,
+    recall: str | None,
+    model: str,
+) -> Context:
+    """Return the context that fits beside prompts, and instructions that are forwarded on their own.
+
+    Those among the messages shown count with these. An activation, or a full window, may show fewer.
+    """
     state = await stored.conversation.state()
-    raw = max(0, stored.length - (state.last_seq - state.tail_seq + 1))
-    return [one for unit in units[raw:] for one in filter(is_prompt, unit.objects)]
+    first = raw = max(0, stored.length - (state.last_seq - state.tail_seq + 1))
+    while True:
+        kept = await asyncio.to_thread(keep_instructions, units[:first])
+        beside: list[object] = [*prompts, *kept.objects]
+        # Repeated ones among the raw messages are forwarded, too.
+        beside += [one for unit in units[first:] for one in filter(is_prompt, unit.objects)]
+        beside += [units[at].message.full_text for at in stored.not_on_tape]
+        context = await stored.conversation.context(
+            system=await asyncio.to_thread(_overhead, body, beside), recall=recall, model=model
+        )
+        shown = _first_shown(_indices(_raw_messages(context), stored), stored)
+        if shown <= first:
+            return context
+        first = shown if first == raw else len(units)
+
+
+def _raw_messages(context: Context) -> list[Message]:
+    first_seq = context.stats.first_raw_seq
+    return [m for m in context.messages if m.role != "system" and m.seq >= first_seq]
+
+
+def _first_shown(indices: Sequence[int], stored: Stored) -> int:
+    """Return the index of the first message of a history among those shown, which have *indices*."""
+    return max(0, min(indices, default=stored.length))
+
+
+def _gaps(
+    dropped: Iterable[int], stored: Stored, first: int, *, first_seq: int
+) -> Iterator[Omitted]:
+    """Yield the messages at the indices *dropped*, which precede the *first* one shown."""
+    skipped = frozenset[int]() if stored.is_in_place else stored.not_on_tape
+    for index in dropped:
+        before = first - index - sum(index <= at < first for at in skipped)
+        seq = max(1, first_seq - before)
+        yield Omitted(first_seq=seq, last_seq=seq, reason="over_budget")
 
 
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
