@@ -255,6 +255,21 @@ async def test_the_first_of_equal_instructions_is_sent_on_if_the_last_has_no_roo
     assert "x-remanence-omitted" not in response.headers
 
 
+async def test_the_user_and_the_model_of_chat_completions_take_turns(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """As templates of many models demand."""
+    rules = [[f"<system-reminder>Rule {number}.</system-reminder>"] for number in range(6)]
+    history = await talk(proxy, memory, CHAT, rules)
+
+    await ask(proxy, CHAT, [*history, user(CHAT, "And now?")])
+
+    sent = sent_to(upstream, CHAT)
+    assert [one["role"] for one in sent] == ["system", *["user", "assistant"] * 3, "user"]
+    assert texts_of(sent)[1:7] == [rule for (rule,) in rules]
+    assert {"role": "user", "content": [*sent[1]["content"][6:]]} in history
+
+
 async def test_a_reminder_is_not_searched_for_and_what_is_recalled_stays_at_the_users_words(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

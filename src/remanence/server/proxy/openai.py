@@ -3,8 +3,8 @@
 Events: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 
 from remanence.server.proxy.api import ProxiedAPI, is_prompt, list_of_objects
 from remanence.types import Message
@@ -101,3 +101,43 @@ class OpenAIChat(OpenAIAPI):
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)
+
+    def rewrite(
+        self,
+        body: JsonObject,
+        notes: str,
+        kept: Sequence[JsonObject],
+        tail: Sequence[JsonObject],
+    ) -> JsonObject:
+        own = {id(one) for one in body[self.field]}
+        joined = list(_join_to_next([*kept, *tail[:1]], own))
+        return super().rewrite(body, notes, joined, tail[1:])
+
+
+def _join_to_next(messages: Iterable[JsonObject], own: Collection[int]) -> Iterator[JsonObject]:
+    """Yield messages, with instructions taken from the user's joined to the user's next message.
+
+    The client's *own* ones are left apart. Templates of many models demand that the user and the
+    model take turns.
+    """
+    begun: JsonObject | None = None
+    for one in messages:
+        message = one
+        if begun is not None and _speaker(begun) == _speaker(one):
+            message = {**one, "content": [*_blocks(begun), *_blocks(one)]}
+        elif begun is not None:
+            yield begun
+        begun = None if id(one) in own or one.get("role") != "user" else message
+        if begun is None:
+            yield message
+    if begun is not None:
+        yield begun
+
+
+def _speaker(one: JsonObject) -> tuple[Any, Any]:  # JSON
+    return one.get("role"), one.get("name")
+
+
+def _blocks(one: JsonObject) -> list[Any]:  # JSON
+    content = one.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
