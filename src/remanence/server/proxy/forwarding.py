@@ -82,7 +82,10 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """A provider, the header with its key, its errors by type and message, and one to try again after."""
+    """The form of a provider: the header with a key, and an error with a type and a message.
+
+    *overloaded* is the type of an error after which clients try again.
+    """
 
     provider: str
     credential: Callable[[str], tuple[str, str]]
