@@ -19,7 +19,7 @@ _CODEX_SUMMARY: Final = (
     "Another language model started to solve this problem and produced a summary"
 )
 _DOCUMENTS: Final = (_AGENTS, _CLAUDE_SUMMARY, _CODEX_SUMMARY)
-"""Beginnings of texts that are by the program as a whole: instructions, and summaries of histories."""
+"""Beginnings of texts that are by the program as a whole: instructions and summaries."""
 _INTERRUPTION: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*+")
 
 

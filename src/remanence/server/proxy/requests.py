@@ -485,9 +485,10 @@ async def _context_beside(
     recall: str | None,
     model: str,
 ) -> Context:
-    """Return the context that fits beside prompts, and instructions that are forwarded on their own.
+    """Return the context that fits beside prompts and instructions behind the notes.
 
-    Those among the messages shown count with these. An activation, or a full window, may show fewer.
+    Those among the messages shown count with these, which an activation or a full window makes
+    fewer.
     """
     state = await stored.conversation.state()
     first = raw = max(0, stored.length - (state.last_seq - state.tail_seq + 1))
@@ -512,7 +513,7 @@ def _raw_messages(context: Context) -> list[Message]:
 
 
 def _first_shown(indices: Sequence[int], stored: Stored) -> int:
-    """Return the index of the first message of a history among those shown, which have *indices*."""
+    """Return the index of the first message shown, of those with *indices* in a history."""
     return max(0, min(indices, default=stored.length))
 
 
