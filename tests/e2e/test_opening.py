@@ -187,10 +187,3 @@ async def test_a_memory_on_a_store_of_ones_own_leaves_it_open() -> None:
     assert problems == ()
     assert [message.text for message in tape] == ["Hello."]
     await store.close()
-
-
-async def test_the_name_of_a_file_may_have_a_question_mark(tmp_path: Path) -> None:
-    async with Memory.open(f"sqlite:///{tmp_path}/what?.db"):
-        pass
-
-    assert (tmp_path / "what?.db").exists()

@@ -146,10 +146,12 @@ async def test_an_embedding_function_may_ask_for_a_list_of_texts() -> None:
         return [[1.0] for _ in texts]
 
     async with Memory.open(IN_MEMORY, policy=FULL, embedder=embed) as memory:
-        await memory.facts.save("Ana has a hound", user="ana")
-        found = await memory.recall("puppy", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("We walk the hound."))
+        await chat.flush(everything=True)
+        found = await memory.recall("puppy", user="ana", kind="message")
 
-    assert [hit.text for hit in found] == ["Ana has a hound"]
+    assert [hit.text for hit in found] == ["We walk the hound."]
 
 
 @pytest.mark.parametrize("turn", ["Thanks!", "yes please", "ok", "What did she say about it?"])
