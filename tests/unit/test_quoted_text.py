@@ -111,6 +111,71 @@ async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> 
         assert await memory.facts.list(user="vera") == ()
 
 
+LETTER = "Mail from Ulla:\n\nDear Vera,\nI live in Kiel from April.\nBest regards,\nU. Brandt\n\n"
+
+
+@pytest.mark.parametrize(
+    ("letter", "own"),
+    [
+        (LETTER, "I move out on 30 May."),
+        (
+            "Mail von Ulla:\n\nLiebe Vera,\nich wohne in Kiel.\n\nViele Grüße\n\nUlla Brandt\nHaus GmbH\n\n",
+            "Ich ziehe am 30. Mai um 10 Uhr aus.",
+        ),
+        (
+            "A mail:\n\nFrom: Ulla <u@post.example>\nSent: Monday\n\nI live in Kiel.\nBest\nUlla\n\n",
+            "I'm diabetic, by the way.",
+        ),
+        (
+            "房东来信：\n\n尊敬的林女士：\n我四月起住在苏州。\n此致\n敬礼\n王磊\n\n",
+            "我5月30日上午十点搬走。",
+        ),
+    ],
+)
+async def test_what_a_user_writes_behind_a_signed_letter_is_their_own(
+    letter: str, own: str
+) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        notes = await noted(memory, letter + own)
+
+        (fact,) = await memory.facts.list(user="vera")
+
+    assert fact.summary == own
+    assert own[:-1] in [note.text for note in notes]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "P.S. I sold my car last week.",
+        "PS I have a dog. I work in Linz now.",
+        "追伸：私は犬を飼いました。",
+        "Dear Vera,\nI am the new caretaker. I live on the ground floor.",
+        "On 3 May at 10:02, Karl <k@post.example> wrote:\nI work in Linz now. I have two cats.",
+        "I work in Linz now.\nBest\nKarl",
+    ],
+)
+async def test_a_postscript_or_another_letter_behind_a_signature_is_no_fact(behind: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await noted(memory, LETTER + behind)
+
+        assert await memory.facts.list(user="vera") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mail from school:\n\nDear Vera,\nbring these.\nPassport\nBirth Record\n\nI work on Fridays.\nBest\nUlla",
+        "Translate this poem:\n\nI live by the sea.\nThe sea is mine\nAnd Thine\n\nI have a dog. I eat no fish.",
+    ],
+)
+async def test_lines_in_the_middle_of_a_text_of_somebody_else_sign_nothing(text: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await noted(memory, text)
+
+        assert await memory.facts.list(user="vera") == ()
+
+
 @pytest.mark.parametrize(
     ("own", "quoted"),
     [

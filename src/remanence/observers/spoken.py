@@ -4,7 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from remanence.notes.excerpts import beginning, ending
-from remanence.observers.extractive.quoted_text import find_handover, is_mostly_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import (
+    find_handover,
+    handed_over,
+    is_mostly_inside,
+    quoted_spans,
+)
 from remanence.observers.extractive.sentences import Span, both_ends_of, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.openings import hands_over_in_sentence
@@ -50,7 +55,7 @@ def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
                 spans.append(span)
                 if len(spans) % _STEP == 0:
                     yield None
-            own = _mark_handed_over(tuple(said)) if role == "user" else tuple(said)
+            own = _mark_handed_over(text, spans, said) if role == "user" else tuple(said)
             yield SpokenText(message, role, text, tuple(spans), own)
             last = Line(own[-1].text, role) if own else last
 
@@ -72,12 +77,16 @@ def _read(text: str) -> tuple[str, Sequence[Span]]:
     return f"{head}\n{tail}", (*before, *(Span(at + start, at + end) for start, end in behind))
 
 
-def _mark_handed_over(own: tuple[Line, ...]) -> tuple[Line, ...]:
+def _mark_handed_over(text: str, spans: Sequence[Span], own: Sequence[Line]) -> tuple[Line, ...]:
     found = find_handover((line.text, scorer().score(line)) for line in own)
     if found is None:
-        return own
+        return tuple(own)
     behind = found if hands_over_in_sentence(own[found].text) else found + 1
-    return (*own[:behind], *(line._replace(is_handed_over=True) for line in own[behind:]))
+    end = handed_over(text, spans[found].end).end
+    return tuple(
+        line._replace(is_handed_over=number >= behind and spans[number].start < end)
+        for number, line in enumerate(own)
+    )
 
 
 def _parts(message: Message) -> Iterator[tuple[Role, str]]:

@@ -114,7 +114,7 @@ def _passages_of_text(
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
     scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
     opens = True
-    handover = whole.handover() if is_user else None
+    handover, borrowed = (whole.handover() if is_user else None) or (None, Span(0, 0))
     introduction: int | None = None
     for number, (sentence, scores, lead) in enumerate(scored):
         if sentence.end > _DATED_AT_ONCE:
@@ -131,7 +131,7 @@ def _passages_of_text(
             and not (is_dependent(scores) and answered is None)
             and score_of_request(Line(source, "user")) < 0
         )
-        is_behind = handover is not None and handover < number and (standing or quoted)
+        is_behind = borrowed.start <= sentence.start < borrowed.end and (standing or quoted)
         framing = handover if is_behind else introduction if is_user and quoted else None
         frame = "" if framing is None else whole.head(framing)
         introduction = introduction if quoted else number

@@ -31,7 +31,20 @@ _MANY_FIELDS = 3
 """Fields which head a mail even without a blank line after them, if one has an address."""
 _FIELD = re.compile(rf"{_FIELD_NAME}\s")
 _NAME_WORDS = 3
-"""Words of the name that signs a mail."""
+"""Words of the name that signs a letter or mail."""
+_LETTER = re.compile(rf"\s*+(?:[^\n]{{1,40}}[,，:：、،][^\S\n]*\n|{_MAIL.pattern})", re.MULTILINE)
+"""The salutation of a letter that is handed over, or the head of a mail."""
+_SIGNATURE = re.compile(
+    r"(?<=\n)(?=([^\n]{1,60}+)\n(?:[^\S\n]*+\n)?([^\n]{1,40}+)(?:\n[^\S\n]*+\n|\s*\Z))"
+)
+"""A short line and a shorter one below it, with a blank line or the end of the text behind both."""
+_CLOSING_WORDS = 5
+_ENDS_SENTENCE = re.compile(r"[.!?…。！？।؟][^\S\n]*$", re.MULTILINE)
+_POSTSCRIPT = re.compile(
+    r"\W*(?:(?:[^\W\d_]\.\s?){2}|[^\W\d_]{2,3}[:：]|[A-Z\u0410-\u042f]{2,3}\b)"
+)
+_INTRODUCTION = re.compile(r"[^\n]{0,120}[:：](?:\n|$)")
+"""A line above another's words: "On Monday Ana wrote:"."""
 _MARKS_BEHIND = 2
 _MAX_SENTENCES = 4
 """Sentences of a message that may hand over a text, of which all but the last are remarks."""
@@ -56,7 +69,7 @@ def is_mostly_inside(span: Span, quoted: Iterable[Span]) -> bool:
 
 
 def quoted_spans(text: str) -> Iterator[Span]:
-    """Yield the stretches of a text that are quoted, and the letter or mail that it ends with.
+    """Yield the stretches of a text that are quoted, and its letters and mails as one.
 
     A letter begins with a salutation in a line of its own, after something else.
     """
@@ -65,16 +78,55 @@ def quoted_spans(text: str) -> Iterator[Span]:
     for match in QUOTATION.finditer(text):
         if len(match[0]) - 2 >= MIN_QUOTATION or _has_sentences(match[0][1:-1]):
             yield Span(match.start() + 1, match.end() - 1)
+    letter = _letter_start(text)
+    if letter is not None:
+        yield Span(letter, _letter_end(text, letter))
+
+
+def _letter_start(text: str) -> int | None:
+    """Return where the first mail of a text begins, or the first letter below its salutation."""
     is_signed = _is_signed(text)
     for mail in _MAIL.finditer(text):
         if is_signed or _heads_a_mail(mail):
-            yield Span(mail.start(), len(text))
-            return
+            return mail.start()
     for match in _SALUTATION.finditer(text):
         is_salutation = not match[1].islower() and len(match[0].split()) <= _SALUTATION_WORDS
         if is_salutation and text[: match.start()].strip():
-            yield Span(match.end(), len(text))
-            return
+            return match.end()
+    return None
+
+
+def handed_over(text: str, start: int) -> Span:
+    """Return the stretch that is handed over behind *start*: a letter, or the rest of the text."""
+    is_letter = _LETTER.match(text, start) or _letter_start(text) is not None
+    return Span(start, _letter_end(text, start) if is_letter else len(text))
+
+
+def _letter_end(text: str, start: int) -> int:
+    """Return where letters end of which the first begins at *start*: with the last signature.
+
+    They end with the text if there is none, or if a postscript or another mail is behind it.
+    """
+    *_, end = (len(text), *_signature_ends(text, start))
+    behind = text[end:].strip()
+    goes_on = _POSTSCRIPT.match(behind) or _INTRODUCTION.match(behind)
+    is_others = goes_on or _MAIL.search(behind) or _SALUTATION.search(behind)
+    return len(text) if is_others or not behind else end
+
+
+def _signature_ends(text: str, start: int) -> Iterator[int]:
+    """Yield the ends of names below a closing, with a sentence somewhere above and a gap behind."""
+    sentence = _ENDS_SENTENCE.search(text, start)
+    for signature in _SIGNATURE.finditer(text, sentence.end() if sentence else len(text)):
+        closing, name = signature.groups()
+        words = name.split()
+        if (
+            0 < len(words) <= _NAME_WORDS
+            and len(closing.split()) <= _CLOSING_WORDS
+            and all(word[0].isalpha() and not word[0].islower() for word in words)
+            and not (_ENDS_SENTENCE.search(name) or _FIELD.match(name))
+        ):
+            yield signature.end(2)
 
 
 def _has_sentences(quotation: str) -> bool:

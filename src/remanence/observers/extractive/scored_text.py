@@ -15,7 +15,12 @@ from remanence.observers.extractive.dependence import (
     may_join,
 )
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
-from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import (
+    find_handover,
+    handed_over,
+    is_inside,
+    quoted_spans,
+)
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent
@@ -123,9 +128,12 @@ class ScoredText:
     def is_quoted(self, span: Span) -> bool:
         return is_inside(span, self.quotations)
 
-    def handover(self) -> int | None:
-        """Return the number of the sentence behind which another's words follow: "Translate this:"."""
-        return find_handover(zip(map(self._source, self.spans), self.scores, strict=True))
+    def handover(self) -> tuple[int, Span] | None:
+        """Return the number of a sentence such as "Translate this:", and where another's words are."""
+        found = find_handover(zip(map(self._source, self.spans), self.scores, strict=True))
+        if found is None:
+            return None
+        return found, handed_over(self.text, self.spans[found].end)
 
     def head(self, number: int) -> str:
         """Return a sentence, or what it has before a colon."""
