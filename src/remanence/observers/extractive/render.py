@@ -21,6 +21,8 @@ _CHUNK = re.compile(rf"(?:{CODE}|\S)+")
 """A word with the marks around it; code between backticks is one word, however many it has."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
 """Marks of which prose seldom has two in a word, unlike patterns and templates: `^[a-z]*$`."""
+_CODE_MARKS = re.compile(r"[{}]|\w\W*\"\W*\w")
+"""Braces, and quotation marks within a word, which prose does not have: `-d'{"name":"John"}'`."""
 _KANA_AND_HAN = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SCRIPT_WITHOUT_SPACES = re.compile(rf"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{_KANA_AND_HAN}]+")
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
@@ -54,7 +56,9 @@ _BETWEEN = frozenset("-–−—:;")
 """Marks kept where a space stands on both sides of them, as French has before a colon."""
 _QUOTES = frozenset("«»„“”")
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
-_GENITIVE = re.compile(r"(?<=\w)s['’]$", re.IGNORECASE)
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\w'’]*$)")
+"""The end of "po'" and "weeks'", if nothing in the clause opens a quotation that it may close."""
+_OPENS_QUOTE = re.compile(r"(?<!\w)['‘’](?=\w)")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -79,13 +83,13 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     """
     follows_denial = False
     chunks = _CHUNK.findall(text)
-    is_quoted = any(chunk[0] in "'‘’" for chunk in chunks)
+    is_quoted = _OPENS_QUOTE.search(text)
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
         if glued and word is not None and chunk[0] in "'’":  # "March 1's"
             word = word._replace(text=f"'{word.text}")
-        if word is not None and not is_quoted and _GENITIVE.search(chunk):  # "two weeks' time"
-            word = word._replace(text=word.text.rstrip("'’") + chunk[-1])
+        if word is not None and not is_quoted and (mark := _APOSTROPHE.search(chunk)):
+            word = word._replace(text=_with_apostrophe(word.text, mark[0]))
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
         if place and chunks[place + 1 :] and chunk in _BETWEEN:
@@ -102,6 +106,12 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         follows_denial = word.key in vocabulary.denials
         yield word._replace(glued=True) if glued else word
         glued = False
+
+
+def _with_apostrophe(text: str, mark: str) -> str:
+    """Return a word with the apostrophe at its end, before the marks that follow it."""
+    core = text.rstrip(_KEPT_TAIL)
+    return core.removesuffix(mark) + mark + text[len(core) :]
 
 
 def _after_number(chunk: str, word: Word | None) -> Word | None:
@@ -232,7 +242,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
         return Word(chunk, chunk)
     if MARK in chunk:
         return Word(chunk.rstrip(".!?…;:"), MARK)
-    if len(_CODE_SIGNS.intersection(chunk)) > 1 and any(map(str.isalnum, chunk)):
+    is_code = len(_CODE_SIGNS.intersection(chunk)) > 1 or _CODE_MARKS.search(chunk)
+    if is_code and any(map(str.isalnum, chunk)):
         code = chunk.rstrip(".!?…")
         return Word(code, code.rstrip(",;:").lower())
     edges = _EDGES.match(chunk)
