@@ -44,6 +44,19 @@ def test_the_number_of_a_day_in_a_month_counts_no_days_from_today(said: str) -> 
 @pytest.mark.parametrize(
     "said",
     [
+        "先灰度10%的用户，一周后再全量。",
+        "まず10%のユーザー、一週間後に全員。",
+        "먼저 10%에게, 2주 뒤 모두에게 공개해.",
+        "Önce kullanıcıların %10'u, bir hafta sonra herkes.",
+    ],
+)
+def test_what_comes_first_is_what_a_later_step_counts_from(said: str) -> None:
+    assert relative_dates(said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "Mein Lieblingsfilm ist Übermorgen.",
         "Ich arbeite bei der Zeitung Heute in Wien.",
         "저는 오늘의집에서 일해요.",
