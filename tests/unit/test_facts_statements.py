@@ -446,3 +446,20 @@ async def test_a_wish_is_one_whatever_it_follows(text: str) -> None:
 
     assert first.type == "behavior"
     assert first == replace(later, first_seq=1, last_seq=1)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "```\nd4e5f6 My fix for HPX-4412\n```",
+        "2026-03-02T05:41:07Z gw-3 app: I am leader now",
+        "Mar  2 05:41:08 gw-3 app: I am leader now",
+        "$ git log --oneline\na1b2c3 I always retry twice\nd4e5f6 My fix for HPX-4412",
+    ],
+)
+async def test_code_and_output_that_a_user_pastes_are_no_facts(output: str) -> None:
+    assert await facts(f"{output}\n\nI live in Bonn.") == await facts("I live in Bonn.") != ()
+
+
+async def test_a_time_of_seconds_within_a_sentence_makes_it_no_output() -> None:
+    assert await facts("My best marathon took 03:42:10.")

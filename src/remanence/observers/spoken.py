@@ -10,6 +10,7 @@ from remanence.observers.extractive.quoted_text import (
     is_mostly_inside,
     quoted_spans,
 )
+from remanence.observers.extractive.readable import output_spans
 from remanence.observers.extractive.sentences import Span, both_ends_of, sentences
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.openings import hands_over_in_sentence
@@ -43,7 +44,7 @@ def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
     for message in messages:
         for role, whole in _parts(message):
             text, whole_sentences = _read(whole)
-            quoted = tuple(quoted_spans(text))
+            quoted = (*quoted_spans(text), *output_spans(text))
             spans: list[Span] = []
             said: list[Line] = []
             opening: Line | None = None

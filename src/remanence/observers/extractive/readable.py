@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 from remanence.notes.elements import replace_elements
 from remanence.notes.excerpts import both_ends
-from remanence.observers.extractive.sentences import CODE, ITEM
+from remanence.observers.extractive.sentences import CODE, ITEM, Span
 
 _MAX_TEXT = 60_000
 _MAX_REPEATS = 40
@@ -18,6 +18,12 @@ _FENCE = re.compile(
     r"```[^\n]{0,240}+\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 """A block of code or of output; its rows are read as those of a tool's result."""
+_DAY = r"(?:[^\W\d_]{3,4} {1,2}\d{1,2} |\d[\d.,/ -]{5,12}[ T])?"
+_LOGGED = rf"^[\[( ]{{0,4}}{_DAY}\d\d:\d\d:\d\d(?!\d)[^\n]*"
+"""A row that begins with a time of seconds, perhaps behind a day, unlike "The run took 03:42:10"."""
+_RUN = r"^\$ [^\W\d_][^\n]*(?:\n[^\n]*\S[^\n]*)*"
+"""A command behind a prompt, with its output up to a blank line."""
+_OUTPUT = re.compile(f"{_LOGGED}|{_RUN}", re.MULTILINE)
 _MARKUP = re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.MULTILINE)
 _BOLD = r"\*{2,3}(?![\s/*])((?:(?!\*\*)[^\n]){1,500}+)(?<![\s/])\*{2,3}(?![A-Za-z0-9/*])"
 _ITALIC = r"\*(?![\s/*.])([^*\n]{1,500}+)(?<![\s/])\*(?![A-Za-z0-9/*])"
@@ -93,3 +99,9 @@ def blocks(text: str) -> Iterator[str]:
     """Yield the text of each block of code or of output."""
     for block in _FENCE.finditer(text[:_MAX_TEXT]):
         yield block[1]
+
+
+def output_spans(text: str) -> Iterator[Span]:
+    """Yield the stretches of a text that are code or output: blocks, rows of a log, a session."""
+    for pattern in (_FENCE, _OUTPUT):
+        yield from (Span(*found.span()) for found in pattern.finditer(text[:_MAX_TEXT]))
