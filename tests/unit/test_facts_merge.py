@@ -228,6 +228,19 @@ def test_a_move_leaves_a_fact_that_says_more_than_the_home(old: str, new: str) -
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("I'm vegan and the rent is 500 a month.", "the rent went up from 500 to 650 a month"),
+        ("Sono celiaca e l'affitto è di 500 euro.", "L'affitto è passato da 500 a 650 euro."),
+    ],
+)
+def test_another_value_leaves_a_fact_that_is_worth_knowing_in_another_clause(
+    old: str, new: str
+) -> None:
+    assert changes(new, known=known(old)).replaced == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("I live in Porto.", "I live in Porto with my brother Rui and two cats."),
         ("I live in Porto with my brother Rui and two cats.", "I live in Porto."),
     ],
