@@ -338,6 +338,23 @@ async def test_a_request_to_forget_more_than_the_last_statement_does_not_end_tha
     assert not any(fact.valid_to for fact in changes.facts)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("The safe code is 9917, don't save it", ", I only need it for the sheet."),
+        ("I have epilepsy. Please don't store that", ", it is private."),
+        ("Ik heb schulden. Sla dat niet op", ", het is alleen voor deze brief."),
+        ("Mam długi, nie zapisuj tego", ", potrzebuję tylko do listu."),
+    ],
+)
+async def test_a_reason_behind_a_request_not_to_keep_something_does_not_keep_it(
+    text: str, reason: str
+) -> None:
+    assert not [
+        fact for fact in changes_by(await requested(text + reason)).facts if not fact.valid_to
+    ]
+
+
 async def test_a_request_ends_the_statement_before_it_and_no_other_in_its_words() -> None:
     known = told("I have epilepsy.")
     statement, request = await requested(

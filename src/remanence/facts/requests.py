@@ -9,7 +9,13 @@ from remanence.facts.meaning import ALIKE, Meaning, meaning, meaning_of
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED, Line, tag
-from remanence.observers.learned.forgetting import NEGATIONS, asks_to_forget, is_sure_request
+from remanence.observers.learned.forgetting import (
+    NEGATIONS,
+    asks_to_forget,
+    is_sure_request,
+    may_request,
+    score_of_request,
+)
 from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.types import Fact
 
@@ -49,6 +55,17 @@ def points_back(request: Line) -> bool:
     names = not _NAMING.isdisjoint(_classes(request.text))
     asks = not names and all(map(asks_to_forget, _content(request.text)))
     return asks and is_sure_request(request)
+
+
+def without_reason(line: Line) -> Line:
+    """Return a line without the reason behind a request that only denies: "The code is 9, don't save it, …"."""
+    for pause in _PARTS.finditer(line.text):
+        request = line._replace(text=line.text[: pause.start()])
+        clause = line._replace(text=_PARTS.split(request.text)[-1])
+        denies = not NEGATIONS.isdisjoint(_classes(clause.text)) and _content(clause.text)
+        if denies and points_back(clause) and score_of_request(line) < 0 and may_request(request):
+            return request
+    return line
 
 
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:

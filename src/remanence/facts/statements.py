@@ -11,7 +11,7 @@ from typing import NamedTuple
 from remanence.dates import resolve_dates
 from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
-from remanence.facts.requests import points_back
+from remanence.facts.requests import points_back, without_reason
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
@@ -295,7 +295,7 @@ def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
         is_short = len(line.text) <= _MAX_CHARACTERS
         if is_short and QUESTION_MARK.search(line.text) and not may_request(line):
             yield from _stated_beside(line, span)
-        yield span, line
+        yield span, without_reason(line) if is_short else line
 
 
 def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
