@@ -1,4 +1,4 @@
-"""Forms of secret numbers: payment cards, bank accounts, PINs and one-time codes."""
+"""Forms of secret numbers: payment cards, bank accounts, identity numbers, PINs and one-time codes."""
 
 import re
 
@@ -21,6 +21,16 @@ _IBAN = re.compile(
     r"(?<!\w)[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)", re.ASCII
 )
 _IBAN_LENGTHS = range(15, 35)
+_BIRTH_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+_CHINESE_IDENTITY = re.compile(
+    rf"(?<![\w.-])[1-9]\d{{5}}{_BIRTH_DATE}\d{{3}}[\dX](?![\w-])", re.ASCII | re.IGNORECASE
+)
+"""A region, a date of birth, a number and a check character."""
+_NAMED_IDENTITY = re.compile(
+    r"(?:aadhaa?r|आधार|kimlik)[^\d\n]{0,30}(\d{4}[ -]?\d{4}[ -]?\d{4}|\d{11})(?![\w-])",
+    re.ASCII | re.IGNORECASE,
+)
+"""Aadhaar, of India, and the Turkish number: of others of their length a tenth and a hundredth fit, too."""
 
 _CODE_USE = "one[- ]time|verification|authentication|login|2fa|sms|security"
 _CODE_NAME_FORMS = (
@@ -73,6 +83,13 @@ def _iban(match: re.Match[str]) -> str:
     return match[0]
 
 
+def _chinese_identity(match: re.Match[str]) -> str:
+    total = 0
+    for character in match[0]:
+        total = 2 * total + (10 if character in "Xx" else int(character))
+    return MARK if total % 11 == 1 else match[0]  # ISO 7064 MOD 11-2
+
+
 def _without_code(match: re.Match[str]) -> str:
     return match[0].replace(match[1], MARK)
 
@@ -80,6 +97,8 @@ def _without_code(match: re.Match[str]) -> str:
 NUMBER_RULES = (
     Rule(_CARD, _card, _ANY_DIGIT),
     Rule(_IBAN, _iban, _ANY_DIGIT),
+    Rule(_CHINESE_IDENTITY, _chinese_identity, _ANY_DIGIT),
+    Rule(_NAMED_IDENTITY, _without_code, ("aadha", "आधार", "kimlik")),
     Rule(
         _SOCIAL_SECURITY,
         lambda match: match[0].rstrip("0123456789-") + MARK,
