@@ -208,6 +208,11 @@ class Memory:
                 name = type(url).__name__ if isinstance(url, Store) else url
                 engine = choose_engine(settings, name)
                 if isinstance(url, Store):
+                    if read_only:
+                        raise InvalidArgument(
+                            "read_only=True is for a URL: open the store itself so, with "
+                            "open_store(url, read_only=True)"
+                        )
                     store = url
                 else:
                     store = await open_store(

@@ -34,6 +34,7 @@ IN_MEMORY = "sqlite:///:memory:"
         ({"url": Path("x.db")}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": object()}, InvalidArgument, "is neither a URL nor an open Store"),
         ({"url": "sqlite:///x.db?mode=ro"}, StoreUnavailable, "read_only=True opens"),
+        ({"url": "sqlite:///x.db?immutable"}, StoreUnavailable, "leave them out"),
         ({"url": "sqlite:///:memory:?cache=shared"}, StoreUnavailable, "leave them out"),
         ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
@@ -170,6 +171,13 @@ async def test_the_repr_of_a_memory_and_a_conversation_names_them() -> None:
     assert repr(memory) == "<Memory at 'sqlite:///:memory:'>"
     assert repr(of_ana) == "<Conversation 'chat-7' of user 'ana'>"
     assert repr(of_acme) == "<Conversation 'chat-7' of no user in tenant 'acme'>"
+
+
+async def test_a_store_of_ones_own_is_opened_for_reading_by_itself() -> None:
+    store = await open_store(IN_MEMORY)
+    with pytest.raises(InvalidArgument, match=r"open_store\(url, read_only=True\)"):
+        await Memory.open(store, read_only=True)
+    await store.close()
 
 
 async def test_a_memory_on_a_store_of_ones_own_leaves_it_open() -> None:

@@ -396,6 +396,10 @@ async def test_words_and_signs_without_content_are_no_fact(text: str) -> None:
     assert not await extracted(text)
 
 
+async def test_a_name_that_is_spelt_like_a_function_word_is_content() -> None:
+    assert [draft.summary for draft in await extracted("I'm from the US.")] == ["I'm from the US."]
+
+
 async def test_a_fact_about_the_home_has_its_tag() -> None:
     (home,) = await extracted("I live in Oslo with my two dogs.")
 

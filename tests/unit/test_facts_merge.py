@@ -219,6 +219,7 @@ def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:
         ("Я живу в Пскове, у меня астма и двое сыновей.", "Теперь я живу в Твери."),
         ("私は津に住んでいて、そばアレルギーがあります。", "先月、奈良に引っ越しました。"),
         ("我住在保定，有哮喘，还有一个儿子。", "我搬到了唐山。"),
+        ("I live in Bonn (asthma since 2015, two sons Max and Leo).", "I live in Oslo."),
     ],
 )
 def test_a_move_leaves_a_fact_that_says_more_than_the_home(old: str, new: str) -> None:

@@ -1,14 +1,17 @@
 """Render mentions as absolute dates in their own language."""
 
 import re
+from collections.abc import Iterator
 from datetime import date
+from functools import cache
+from string import Formatter
 
-from remanence.dates.language import Language, language_of
+from remanence.dates.language import Language, language_of, languages
 from remanence.dates.periods import WINTER, DateMention, Grain
 
 _WITHOUT_PREPOSITIONS = ("chinese", "japanese", "korean")
 POSSESSIVE = ("'s", "’s")
-_DATE = re.compile(r" \([^()]*(?<!\d)(?:19|20)\d\d(?!\d)[^()]*\)")
+_DAY, _YEAR, _WORD = r"\d{4}-\d\d-\d\d", r"\d{4}", r"[^\W\d_]+(?: [^\W\d_]+)?"
 
 
 def render_date(mention: DateMention) -> str:
@@ -50,7 +53,27 @@ def words_with_date(mention: DateMention, date: str, following: str) -> str:
 
 def without_dates(text: str) -> str:
     """Return a text without the dates that `words_with_date` puts behind words."""
-    return _DATE.sub("", text)
+    return _dates().sub("", text)
+
+
+@cache
+def _dates() -> re.Pattern[str]:
+    one = "|".join(dict.fromkeys(each for language in languages() for each in _forms(language)))
+    return re.compile(rf" \((?:{one})(?: ?- ?(?:{one}))?\)")
+
+
+def _forms(language: Language) -> Iterator[str]:
+    """Yield an expression for each form of a date that `_phrase` gives in a language."""
+    english = language_of("english")
+    months, seasons = language.months or english.months, language.seasons or english.seasons
+    fields = {"first": _DAY, "year": _YEAR, "years": rf"{_YEAR}(?:/\d\d)?", "number": r"\d\d?"}
+    fields |= {"month": f"(?:{'|'.join(map(re.escape, months))})"}
+    for grain, phrase in {**english.render, **language.render}.items():
+        fields["word"] = f"(?:{'|'.join(map(re.escape, seasons))})" if grain == "season" else _WORD
+        yield "".join(
+            re.escape(text) + fields.get(field or "", "")
+            for text, field, *_ in Formatter().parse(phrase)
+        )
 
 
 def iso_date(mention: DateMention) -> str:

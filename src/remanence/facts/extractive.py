@@ -78,8 +78,15 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 
 def _has_content(said: Statement) -> bool:
-    """Return whether a statement has a word of content, perhaps in its quotation, or asks to forget."""
-    return said.forgets or bool(meaning_of(said.summary).bag)
+    """Return whether a statement has a word of content, perhaps in its quotation, or asks to forget.
+
+    A capital within it makes one of a word such as "US".
+    """
+    if said.forgets or meaning_of(said.summary).bag:
+        return True
+    return any(
+        len(word) > 1 and word.istitle() | word.isupper() for word in said.summary.split()[1:]
+    )
 
 
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:

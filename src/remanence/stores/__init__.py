@@ -76,7 +76,7 @@ async def open_store(
         raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
-    if re.search(r"\?\w+=", rest):
+    if re.search(r"\?(?:\w+=|\w*$)", rest):
         raise StoreUnavailable(
             f"store {url!r} has parameters, which SQLite URLs do not take: leave them out; "
             "read_only=True opens an existing file without changing it"
