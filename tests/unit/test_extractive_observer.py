@@ -1242,3 +1242,20 @@ def test_of_thousands_of_short_lines_both_ends_are_read() -> None:
 
     assert len(read) <= 2_001
     assert (read[0], read[-2]) == ("Row 0.", "Row 3999.")
+
+
+def test_a_short_wish_on_answers_is_not_lost_among_other_things_never_to_be_lost() -> None:
+    lasting = (
+        "I'm allergic to penicillin and to wasp stings since 2019.",
+        "My son Jonas was born on 14 March 2021 in Utrecht.",
+        "We decided to rent the flat in Rua Augusta 12 for 1,250 euros.",
+        "Please keep your answers short.",
+        "Our wedding is on 19 September 2026 at Castle Howard.",
+        "My employer is Siemens Energy in Erlangen.",
+    )
+    talk = [said for text in lasting for said in (Message.user(text), Message.assistant("Noted."))]
+
+    notes = _notes(_request(*talk, ratio=0.4))
+
+    assert len(notes) < len(lasting)
+    assert "Please keep your answers short" in [note.text for note in notes]

@@ -12,6 +12,8 @@ from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
 from remanence.observers.extractive.sentence_scores import is_filler
+from remanence.observers.learned.features import Line
+from remanence.observers.learned.statements import WISHES, statement_scores
 
 VALUES: Mapping[str, float] = {
     "date with year": 6.0,
@@ -143,6 +145,7 @@ def weigh(
                 person=None if p.is_of_agent or p.is_outcome else p.speaker,
                 corrections=later,
                 is_standing=p.is_standing,
+                is_wish=p.is_standing and statement_scores(Line(p.source, "user"))[WISHES] >= 0,
                 is_output=p.is_outcome,
             )
         )

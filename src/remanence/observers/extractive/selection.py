@@ -33,9 +33,10 @@ class Candidate:
     """A text that may be kept, scored by the weights of its terms times its factor.
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
-    Candidates with `is_standing` rank first, up to a share of the target; those with `is_output`
-    share a part of the notes. A text of a `person` is kept beside the same of another one. None is
-    kept without its `corrections`, the indices of later ones.
+    Candidates with `is_standing` rank first, up to a share of the target, and of these the wishes
+    on how to be answered (`is_wish`); those with `is_output` share a part of the notes. A text of a
+    `person` is kept beside the same of another one. None is kept without its `corrections`, the
+    indices of later ones.
     """
 
     text: str
@@ -45,7 +46,13 @@ class Candidate:
     person: str | None = None
     corrections: tuple[int, ...] = ()
     is_standing: bool = False
+    is_wish: bool = False
     is_output: bool = False
+
+    @property
+    def rank(self) -> int:
+        """The place among the others; those of equal rank are chosen by their terms."""
+        return 0 if self.is_wish else 1 if self.is_standing else 2
 
 
 Build = Callable[[Sequence[int]], Generator[None, None, tuple[Note, ...]]]
@@ -85,7 +92,7 @@ def _rank(
     for index, candidate in enumerate(candidates):
         if costs[index]:
             gain = _gain(candidate, seen.setdefault(candidate.stretch, Counter()))
-            heap.append((not candidate.is_standing, -gain / (costs[index] + _OVERHEAD), index))
+            heap.append((candidate.rank, -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
     order: list[tuple[int, float]] = []
