@@ -921,12 +921,16 @@ async def test_calls_that_a_client_does_not_make_are_no_branch(
     assert upstream.received[-1].body["messages"] == history
 
 
-PAY = {"to": "Hotel Lisboa", "eur": 9000, "day": "7", "note": "cd /srv && pay --now"}
+PAY = {"to": "Hotel Lisboa", "eur": 9000, "day": "7", "note": "cd /srv && pay --now", "by": 2**60}
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("pay", '{"to": "Hotel Lisboa", "eur": 90}'), ("refund", json.dumps(PAY))],
+    [
+        ("pay", '{"to": "Hotel Lisboa", "eur": 90}'),
+        ("pay", json.dumps(PAY | {"by": 2**60 + 1})),
+        ("refund", json.dumps(PAY)),
+    ],
 )
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_a_call_that_a_person_corrects_before_it_runs_continues_in_a_branch(

@@ -1,8 +1,10 @@
 """The tape that a history continues, where several begin or end alike."""
 
+import json
 import sys
-from collections.abc import Sequence
-from types import FrameType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType
 
 import pytest
 
@@ -97,6 +99,17 @@ async def test_a_word_is_not_taken_for_a_text_that_has_its_letters(memory: Memor
     assert await texts_of(stored) == ["no", "Yes.", "When?"]
 
 
+def test_calls_with_different_broken_arguments_are_not_equal() -> None:
+    assert identity.is_equal(calling("[1"), calling(" [1\n"))
+    assert not identity.is_equal(calling("[1"), calling('{"a":'))
+
+
+def calling(arguments: object) -> Message:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": text}}
+    return Message.from_openai({"role": "assistant", "content": None, "tool_calls": [call]})
+
+
 async def test_an_answer_is_not_taken_for_the_beginning_of_another_one(memory: Memory) -> None:
     """Its question came with the time of day, which the next request lacks; so it is not the same."""
     answered = await talk(Histories(memory), f"It is 12:04.\n{GATE}", "No")
@@ -151,21 +164,27 @@ async def test_an_end_with_a_longer_answer_is_not_that_of_a_history_that_goes_on
 
 async def comparisons(histories: Histories, name: Name, messages: list[Message]) -> int:
     """Count how many messages the event loop compares for a request."""
-    calls = 0
+    with calls_of() as calls:
+        await histories.absorb(name, messages)
+    names = ("is_equal", "is_changed_copy", "is_same", "key_of")
+    return sum(call.co_name in names and call.co_filename == identity.__file__ for call in calls)
 
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        code = frame.f_code
-        is_comparison = code.co_name in ("is_equal", "is_changed_copy", "is_same", "key_of")
-        calls += event == "call" and is_comparison and code.co_filename == identity.__file__
+
+@contextmanager
+def calls_of() -> Iterator[list[CodeType]]:
+    """Collect the functions that this thread calls."""
+    calls: list[CodeType] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            calls.append(frame.f_code)
 
     before = sys.getprofile()
-    sys.setprofile(count)
+    sys.setprofile(note)
     try:
-        await histories.absorb(name, messages)
+        yield calls
     finally:
         sys.setprofile(before)
-    return calls
 
 
 async def test_an_edit_of_a_long_history_with_branches_compares_no_more_messages(

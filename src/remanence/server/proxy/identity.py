@@ -182,7 +182,9 @@ def _part_key(part: Part) -> list[str]:
         case TextPart(text=text):
             return ["text", text]
         case ToolCallPart(id=id_, name=name):
-            return ["call", id_, name, _hash(json.dumps(_arguments(part), sort_keys=True))]
+            arguments = _arguments(part)
+            value = part.arguments.strip() if arguments is None else arguments
+            return ["call", id_, name, _hash(json.dumps(value, sort_keys=True))]
         case ToolResultPart(call_id=id_):
             return ["result", id_]
         case ImagePart(data=data, url=url):
@@ -206,10 +208,16 @@ def _arguments(call: ToolCallPart) -> Any:  # any JSON
 def _json(text: str) -> Any:
     """Parse JSON, or return `None` if a text is not JSON; 1 and 1.0 are the same."""
     try:
-        value = json.loads(text, parse_int=float)
+        value = json.loads(text, parse_int=_number)
         return json_value(value, "the call")  # refuses what is nested too deep to compare
     except (ValueError, RecursionError, InvalidMessage):
         return None
+
+
+def _number(text: str) -> int | float:
+    """Parse an integer as a float, as keys are text, unless that is another number."""
+    number, rounded = int(text), float(text)
+    return rounded if rounded == number else number
 
 
 def _is_same_call(stored: ToolCallPart, resent: ToolCallPart) -> bool:
