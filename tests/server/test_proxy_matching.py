@@ -99,6 +99,29 @@ async def test_a_word_is_not_taken_for_a_text_that_has_its_letters(memory: Memor
     assert await texts_of(stored) == ["no", "Yes.", "When?"]
 
 
+@pytest.mark.parametrize(
+    ("whole", "is_part"),
+    [("I note: no, not now", True), ("no", True), ("a_no no1 éno", False), ("nono-no", True)],
+)
+def test_a_text_is_part_of_another_one_where_no_word_goes_on_beyond_it(
+    whole: str, *, is_part: bool
+) -> None:
+    assert identity.is_same(calling({"text": whole}), calling({"text": "no"})) is is_part
+
+
+def test_a_long_text_is_found_in_another_one_in_as_few_steps_as_a_short_one() -> None:
+    """An expression of the text took seconds on the event loop."""
+    counts = []
+    for length in (20, 2_000):
+        text = "A boat leaves at nine. " * length
+        whole, part = calling({"text": f"{text}zzz"}), calling({"text": f"{text}z"})
+        with calls_of() as calls:
+            assert not identity.is_same(whole, part)
+        counts.append(len(calls))
+
+    assert counts[0] == counts[1]
+
+
 def test_calls_with_different_broken_arguments_are_not_equal() -> None:
     assert identity.is_equal(calling("[1"), calling(" [1\n"))
     assert not identity.is_equal(calling("[1"), calling('{"a":'))

@@ -27,6 +27,8 @@ _MARK: Final = re.compile(r"\[\d+\]|[*_`#~]")
 
 _MARK_OR_CHARACTER: Final = re.compile(rf"{_MARK.pattern}|\S")
 
+_GAP: Final = re.compile(r"\W")
+
 _JOINED_ROLES: Final = {("assistant", "assistant"), ("tool", "tool"), ("tool", "user")}
 
 
@@ -247,9 +249,14 @@ def _is_normalised(stored: Any, resent: Any) -> bool:  # any JSON
 
 def _has_words(whole: str, text: str) -> bool:
     """Return whether a text is whole words of another one in a row, or empty."""
-    if not text or text not in whole:  # as most, without an expression
-        return not text
-    return bool(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", whole))
+    start = whole.find(text) if text else -1
+    while start >= 0:
+        end = start + len(text)
+        if not re.search(r"\w", whole[max(0, start - 1) : start] + whole[end : end + 1]):
+            return True
+        gap = _GAP.search(whole, start)
+        start = whole.find(text, gap.end()) if gap else -1
+    return not text
 
 
 def _is_without_media(stored: Message, resent: Message) -> bool:
