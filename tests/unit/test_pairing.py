@@ -11,7 +11,7 @@ from remanence import Message
 from remanence.types import ImagePart, OtherPart, TextPart, ToolResultPart
 from remanence.types.receipt import tombstone
 from remanence.wire.boundaries import groups, is_settled, orphan, safe_ends
-from remanence.wire.content import SYSTEM_MARK
+from remanence.wire.content import NOTHING_READABLE, SYSTEM_MARK
 from remanence.wire.json_value import JsonObject
 from remanence.wire.links import open_links
 from remanence.wire.pairing import NO_RESULT, pair_tool_calls
@@ -266,6 +266,17 @@ def test_an_answer_of_reasoning_alone_is_left_out_unless_the_model_goes_on(silen
         assert render(last) == render([USER])
         assert render(after_text) == render([USER, ANSWER, again])
         assert render(followed) == render([USER, answer, again])
+
+
+def test_an_answer_of_images_alone_is_not_left_out() -> None:
+    """OpenRouter has images in a field beside the empty content."""
+    images = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+    drawn = {"role": "assistant", "content": "", "reasoning": "A cat.", "images": images}
+
+    turns = pair_tool_calls([USER, Message.from_openai(drawn), Message.user("Make it blue.")])
+
+    assert openai_turns(turns, volatile="")[1] == drawn
+    assert NOTHING_READABLE in str(anthropic_turns(turns, volatile="", marked=())[1])
 
 
 def test_a_request_has_a_message_even_if_the_model_has_only_reasoned() -> None:

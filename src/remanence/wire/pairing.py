@@ -18,6 +18,24 @@ from remanence.wire.parts import OtherPart, Part, TextPart, ToolCallPart, ToolRe
 
 NO_RESULT = "[no result was recorded for this call: the tool may or may not have run]"
 _UNREADABLE = (";base64,", '"encrypted_')
+_SILENT_FIELDS = frozenset(
+    {
+        "annotations",
+        "audio",  # whose transcript is a text
+        "citations",
+        "extra_content",
+        "provider_specific_fields",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "reasoning_opaque",
+        "reasoning_text",
+        "thinking",
+        "thinking_blocks",
+        "thought_signature",
+    }
+)
+"""Fields with reasoning or about the text, by which providers of Chat Completions extend an answer."""
 
 
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
@@ -65,12 +83,12 @@ def _put_reasoning_first(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _is_silent(part: Part) -> bool:
-    """Return whether a part is reasoning, blank text, or fields of a message beside its content."""
+    """Return whether a part is reasoning, blank text, or fields that say nothing without content."""
     match part:
         case TextPart(text=text):
             return not text.strip()
         case OtherPart(dialect="openai", scope="message"):
-            return "function_call" not in part.value
+            return part.value.keys() <= _SILENT_FIELDS
         case OtherPart():
             return is_reasoning(part)
         case _:
