@@ -620,6 +620,23 @@ def test_the_time_is_told_by_the_clock_of_the_newest_message_of_a_user() -> None
     assert context.volatile == "Current time: 2026-03-02 10:00 UTC+01:00."
 
 
+@pytest.mark.parametrize(
+    ("zone", "day"), [(None, "2026-03-03"), (timezone(timedelta(hours=-10)), "2026-03-01")]
+)
+def test_the_day_of_a_recalled_fact_is_that_of_its_user(zone: timezone | None, day: str) -> None:
+    """Messages have times in their own zones, and facts in UTC."""
+    tail = [Message.user("a", created_at=NOW.astimezone(timezone(timedelta(hours=15))))]
+    tail = [message.replace(seq=3, tokens=1) for message in tail]
+    said = quote("hotel")
+    fact = quote("flight")
+    fact = replace(fact, hit=replace(fact.hit, kind="fact", speaker=None))
+
+    context = built(snapshot(segment(1, 2), tail=tail), recall=(said, fact), timezone=zone)
+
+    assert f"- hotel (message 1, Ana, {NOW:%Y-%m-%d})" in context.volatile
+    assert f"- flight (fact m, {day})" in context.volatile
+
+
 def recalled(shot: Snapshot, *quotes: Quote, **request: Any) -> list[str]:
     """The lines of what was recalled, without their places."""
     policy = SMALL.replace(recall_tokens=400, heading="")

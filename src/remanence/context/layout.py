@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from remanence.context.context import (
@@ -367,8 +367,8 @@ class Layout(NamedTuple):
             )
             and not any(quote.core in text for text in shown)
         )
-        most = self._recall_tokens
-        lines = render_quotes(unseen, max_tokens=most, count_text=self.count_text)
+        most, zone = self._recall_tokens, _zone(request, self.snapshot.tail) or UTC
+        lines = render_quotes(unseen, max_tokens=most, count_text=self.count_text, zone=zone)
         return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
 
 
@@ -415,10 +415,14 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
 
 
 def _local_now(request: ContextRequest, tail: Sequence[Message]) -> str:
-    zone = request.timezone or zone_of_user(tail)
+    zone = _zone(request, tail)
     local = request.now if zone is None else to_zone(request.now, zone)
     local = to_zone(local, zone_of(local))  # notes have offsets, not names of zones
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
+
+
+def _zone(request: ContextRequest, tail: Sequence[Message]) -> tzinfo | None:
+    return request.timezone or zone_of_user(tail)
 
 
 def _last_gap(tail: Sequence[Message]) -> str:

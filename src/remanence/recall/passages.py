@@ -10,12 +10,13 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
+from remanence.dates.local_time import to_zone
 from remanence.notes import one_line
 from remanence.notes.excerpts import whole
 from remanence.notes.redact import redact
@@ -166,16 +167,17 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 
 
 def render_quotes(
-    found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
+    found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens, zone: tzinfo = UTC
 ) -> tuple[str, ...]:
     """Render as many quotes as fit, oldest first, each with its date, and a message with its speaker.
 
+    The date of a fact is that in *zone*, as facts are stored in UTC; a message has its own UTC offset.
     Only the best quote includes the sentences after the match, as more passages are worth more than
     longer ones.
     """
     kept: list[tuple[Hit, str]] = []
     for quote in found:
-        hit, origin = quote.hit, _origin(quote.hit)
+        hit, origin = quote.hit, _origin(quote.hit, zone)
         if count_text(f"- {quote.core} ({origin})\n") > max_tokens:  # cheaper than its frame
             continue
         passage, core = quote.frame()
@@ -191,9 +193,10 @@ def render_quotes(
     return tuple(line for _, line in kept)
 
 
-def _origin(hit: Hit) -> str:
-    day = f"{hit.at:%Y-%m-%d}" if hit.at else ""
+def _origin(hit: Hit, zone: tzinfo) -> str:
     is_fact = hit.kind == "fact"
+    at = to_zone(hit.at, zone) if hit.at and is_fact else hit.at
+    day = f"{at:%Y-%m-%d}" if at else ""
     source = (f"fact {hit.source_id}",) if is_fact else (f"message {hit.first_seq}", hit.speaker)
     return ", ".join(filter(None, (*source, day)))
 
