@@ -11,7 +11,8 @@ from remanence import telemetry
 from remanence.background import write_if_possible
 from remanence.context.context import Context, shown_whole
 from remanence.context.layout import ContextRequest, Layout, plain_context
-from remanence.engine.snapshots import activate, read_opening, read_snapshot
+from remanence.engine.openings import read_opening
+from remanence.engine.snapshots import activate, read_snapshot
 from remanence.errors import Closed, RemanenceError, StoreError, WrongUser
 from remanence.facts.render import (
     is_own,

@@ -81,3 +81,31 @@ async def test_a_task_that_is_forgotten_does_not_come_back() -> None:
     assert shows_task([before, after]) == [True, False]
     assert "LIMIT_17" not in after.to_text()
     assert after.messages[0].seq > 3
+
+
+async def test_an_order_after_a_result_takes_the_place_of_the_task_that_it_stops() -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=ScriptedObserver()
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Delete all files in /var."))
+        await work(chat, range(3))
+        await chat.append(Message.user(TASK))
+        within = await work(chat, range(3, 40))
+
+    assert all(shows_task(within[10:]))
+
+
+async def test_an_agent_that_answers_by_calls_alone_is_not_shown_its_first_question() -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=ScriptedObserver()
+    ) as memory:
+        chat = memory.conversation("a")
+        shown = []
+        for number in range(20):
+            await chat.append(Message.user(f"Question {number}: {TASK}"))
+            (context,) = await work(chat, range(number, number + 1))
+            shown.append(context.messages[0].seq)
+
+    assert shown == sorted(shown)
+    assert shown[-1] > 3 * 15

@@ -216,6 +216,28 @@ async def test_anthropic_gets_the_task_as_it_was_sent_as_long_as_the_model_works
     assert len(sent) < 20
 
 
+async def test_anthropic_gets_the_order_by_which_the_user_interrupted_a_task(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    order = {"role": "user", "content": [{"type": "text", "text": LONG.format(7) * 4}]}
+    history: list[dict[str, Any]] = [{"role": "user", "content": LONG.format(8) * 4}]
+    interrupted = {"type": "text", "text": "[Request interrupted by user for tool use]"}
+    async with anthropic_client(proxy) as client:
+        for number in range(24):
+            upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find"),)))
+            history.append(await ask_messages(client, history))
+            text = "open " * 40
+            result = {"type": "tool_result", "tool_use_id": f"call{number}", "content": text}
+            if number == 3:
+                history += [{"role": "user", "content": [result, interrupted]}, order]
+            else:
+                history.append({"role": "user", "content": [result]})
+            await observe_all(memory)
+    sent = upstream.received[-1].body["messages"]
+    assert sent[1] == order
+    assert len(sent) < 20
+
+
 async def test_openai_gets_the_task_as_it_was_sent_as_long_as_the_model_works_on_it(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -5,7 +5,7 @@ from tests.builders import call, responses, server_call, server_result
 
 from remanence import Message
 from remanence.types import OtherPart
-from remanence.wire.boundaries import ends_turn, groups, is_turn_open, opening, safe_ends
+from remanence.wire.boundaries import ends_turn, groups, is_turn_open, safe_ends
 from remanence.wire.links import Link, link
 
 USER, ANSWER = Message.user("Hello."), Message.assistant("Hi.")
@@ -105,42 +105,6 @@ def test_a_turn_is_open_until_the_assistant_answers_without_a_call(
     messages: list[Message], is_open: bool
 ) -> None:
     assert is_turn_open(messages) is is_open
-
-
-BESIDE = Message.from_anthropic(
-    {
-        "role": "user",
-        "content": [
-            {"type": "tool_result", "tool_use_id": "a", "content": "open"},
-            {"type": "text", "text": "Mind the list."},
-        ],
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("messages", "opened"),
-    [
-        ([], range(0)),
-        ([ANSWER, call("a")], range(0)),
-        ([USER, call("a"), A, ANSWER, USER, ANSWER], range(5, 5)),
-        ([USER, call("a"), A, ANSWER, USER], range(5, 5)),
-        ([USER, call("a"), A], range(1)),
-        ([USER, ANSWER, USER, call("a"), A, ANSWER], range(2, 3)),
-        ([USER, call("a"), A, USER, call("a"), A], range(1)),
-        ([USER, call("a"), BESIDE, call("a"), A], range(1)),
-        ([USER, call("a"), A, ANSWER, USER, USER, call("a")], range(4, 6)),
-        ([ANSWER, *[USER] * 9, call("a")], range(7, 10)),
-        ([USER, USER.replace(kind="forgotten"), call("a")], range(2, 2)),
-        ([USER, ANSWER, USER.replace(kind="forgotten"), USER, call("a")], range(3, 4)),
-    ],
-)
-def test_the_newest_texts_of_the_user_that_are_not_beside_results_opened_a_turn_of_calls(
-    messages: list[Message], opened: range
-) -> None:
-    found = opening(messages)
-
-    assert (found.start, found.stop) == (opened.start, opened.stop)
 
 
 @pytest.mark.parametrize(

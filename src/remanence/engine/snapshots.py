@@ -15,11 +15,11 @@ from remanence.policy.schedule import (
 )
 from remanence.protocols import Segments, Store, Tape
 from remanence.types import ConversationRef, MemoryState, Message, Snapshot
-from remanence.wire.boundaries import MAX_QUESTIONS, opening, orphan
+from remanence.wire.boundaries import orphan
 from remanence.wire.links import link
 
 EARLIER_MESSAGES = 50
-"""Messages read at a time to find the calls of tool results, or the beginning of a turn."""
+"""Messages read at a time to find the calls of tool results."""
 
 
 async def read_snapshot(
@@ -46,23 +46,6 @@ async def read_snapshot(
         limit = tail[0].seq - 1 - after
         tail = (*await store.messages(ref, after=after, limit=limit), *tail)
     return replace(snapshot, tail=tail)
-
-
-async def read_opening(store: Tape, state: MemoryState) -> tuple[Message, ...]:
-    """Return the user's messages that opened the turn of tool calls in which the raw tail begins.
-
-    Empty if the tail has them, as when it begins with a turn.
-    """
-    after = state.tail_seq if state.tail_seq > 1 else 0
-    messages: tuple[Message, ...] = ()
-    while after > 0:
-        end, after = after, max(0, after - EARLIER_MESSAGES)
-        earlier = await store.messages(state.ref, after=after, limit=end - after)
-        messages = (*earlier, *messages)
-        found = opening(messages)
-        if found.stop > MAX_QUESTIONS:  # those before it are read, too
-            break
-    return messages[found.start : found.stop] if messages else ()
 
 
 async def activate(

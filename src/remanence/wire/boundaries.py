@@ -97,29 +97,3 @@ def ends_turn(messages: Sequence[Message], index: int) -> bool:
     """Return whether the message at *index* is an answer, followed by a user message or nothing."""
     following = messages[index + 1].role if index + 1 < len(messages) else "user"
     return messages[index].role == "assistant" and following == "user"
-
-
-def opening(messages: Sequence[Message]) -> range:
-    """Return the indices of the user's messages that opened the last turn, if it has tool calls.
-
-    They are at most `MAX_QUESTIONS` in a row. Words beside results, or directly after them, open no
-    turn. The range is empty, and ends behind the last such message, if the turn has no calls yet or
-    that message is forgotten.
-    """
-    for end in range(len(messages), 0, -1):
-        if _is_question(messages[end - 1]) and not (end > 1 and messages[end - 2].tool_results):
-            start = end
-            has_calls = any(link(part) for message in messages[end:] for part in message.content)
-            while has_calls and 0 < start > end - MAX_QUESTIONS and _is_kept(messages[start - 1]):
-                start -= 1
-            return range(start, end)
-    return range(0)
-
-
-def _is_question(message: Message) -> bool:
-    is_said = message.kind in ("message", "forgotten")
-    return is_said and message.role == "user" and not message.tool_results
-
-
-def _is_kept(message: Message) -> bool:
-    return message.kind == "message" and _is_question(message)

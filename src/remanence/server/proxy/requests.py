@@ -13,6 +13,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.context.context import Context, Omitted, shown_whole
+from remanence.engine.openings import opening
 from remanence.errors import InvalidMessage, RemanenceError, StoreError
 from remanence.memory import Memory
 from remanence.notes.program_text import own_text
@@ -32,7 +33,7 @@ from remanence.server.proxy.naming import (
     tenants_of,
 )
 from remanence.types import Message, TapeVersion, Usage
-from remanence.wire.boundaries import groups, opening, orphan
+from remanence.wire.boundaries import groups, orphan
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.links import open_links
 from remanence.wire.message_rules import MessageTooLong, storable
