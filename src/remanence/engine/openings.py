@@ -10,6 +10,8 @@ from remanence.wire.links import link
 
 EARLIER_MESSAGES = 50
 """Messages read at a time to find the beginning of a turn."""
+MAX_TURN_MESSAGES = 10_000
+"""How many messages before the raw tail its turn may begin for its opening to be found."""
 
 
 def opening(messages: Sequence[Message]) -> range:
@@ -31,18 +33,20 @@ def opening(messages: Sequence[Message]) -> range:
 async def read_opening(store: Tape, state: MemoryState) -> tuple[Message, ...]:
     """Return the user's messages that opened the turn of tool calls in which the raw tail begins.
 
-    Empty if the tail has them, as when it begins with a turn.
+    Empty if the tail has them, as when it begins with a turn, or if they are too far back.
     """
+    first = max(0, state.tail_seq - MAX_TURN_MESSAGES)
     after = state.tail_seq if state.tail_seq > 1 else 0
     messages: tuple[Message, ...] = ()
-    while after > 0:
-        end, after = after, max(0, after - EARLIER_MESSAGES)
-        earlier = await store.messages(state.ref, after=after, limit=end - after)
-        messages = (*earlier, *messages)
+    found = range(0)
+    while after > first and found.stop <= MAX_QUESTIONS:  # those before the first are read, too
+        # Of later messages, these are what `opening` needs, however long the turn is.
+        later = messages[: found.stop]
+        later += tuple(filter(_has_links, messages[found.stop :]))[:1]
+        end, after = after, max(first, after - EARLIER_MESSAGES)
+        messages = (*await store.messages(state.ref, after=after, limit=end - after), *later)
         found = opening(messages)
-        if found.stop > MAX_QUESTIONS:  # those before it are read, too
-            break
-    return messages[found.start : found.stop] if messages else ()
+    return messages[found.start : found.stop]
 
 
 def opens_turn(message: Message) -> bool:
