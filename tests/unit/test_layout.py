@@ -228,6 +228,29 @@ def test_what_opened_the_turn_is_left_out_where_the_newest_call_needs_its_room(
     assert [message.seq for message in context.messages] == shown
 
 
+@pytest.mark.parametrize(
+    ("second", "unread", "is_shown"),
+    [
+        (Message.assistant("I looked again."), 0, True),
+        (Message.user("And now?"), 0, False),
+        (Message.assistant("I looked again."), 1, False),
+    ],
+    ids=["one turn", "a question is left out", "unread messages are left out"],
+)
+def test_what_opened_a_turn_is_not_shown_before_a_later_turn(
+    second: Message, unread: int, is_shown: bool
+) -> None:
+    work = (Message.assistant("I looked for it in vain. " * 4),) * 40
+    tail = [counted(m, seq) for seq, m in enumerate((Message.assistant("I."), second, *work), 7)]
+    shot = snapshot(segment(1, 6), tail=tail)
+    task = counted(Message.user("Port this."), 3)
+
+    context = built(replace(shot, tail=shot.tail[unread:], opening=(task,)), SMALL)
+
+    assert context.stats.first_raw_seq > 8
+    assert [m.seq for m in context.messages if m.seq < 7] == [3] * is_shown
+
+
 def test_newest_first_keeps_reflections_before_observations() -> None:
     notes = (
         segment(1, 2, "r1", generation=1),

@@ -22,6 +22,7 @@ from remanence.context.tail import (
     short_results,
 )
 from remanence.dates.local_time import to_zone, zone_of, zone_of_user
+from remanence.engine.openings import opens_turn
 from remanence.errors import ContextOverflow
 from remanence.notes.excerpts import whole
 from remanence.policy.policy import Policy
@@ -304,13 +305,20 @@ class Layout(NamedTuple):
 
     def _fit_messages(self, budget: int) -> tuple[FittedTail, FittedTail]:
         """Return the messages that opened the turn in which the tail begins, and the tail."""
-        for opened in (self.snapshot.opening, ()):
-            opening = fit_opening(opened, budget, self.count_message)
-            room = budget - sum(message.tokens for message in opening.messages)
-            tail = self._fit_tail(room)
-            if sum(message.tokens for message in tail.messages) <= room:
-                break
+        opening = fit_opening(self.snapshot.opening, budget, self.count_message)
+        room = budget - sum(message.tokens for message in opening.messages)
+        tail = self._fit_tail(room)
+        fits = sum(message.tokens for message in tail.messages) <= room
+        if opening.messages and not (fits and self._begins_in_opened_turn(tail)):
+            return fit_opening((), budget, self.count_message), self._fit_tail(budget)
         return opening, tail
+
+    def _begins_in_opened_turn(self, tail: FittedTail) -> bool:
+        """Return whether no question is known or possible from `tail_seq` to the tail's beginning."""
+        first_seq = self.snapshot.state.tail_seq
+        shown_seq = _first_seq(tail.messages, first_seq)
+        passed = [m for m in self.snapshot.tail if first_seq <= m.seq <= shown_seq]
+        return len(passed) > shown_seq - first_seq and not any(map(opens_turn, passed))
 
     def _fit_tail(self, budget: int) -> FittedTail:
         state, count = self.snapshot.state, self.count_message
