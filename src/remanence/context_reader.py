@@ -25,7 +25,7 @@ from remanence.facts.render import (
 from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
-from remanence.runtime import Runtime
+from remanence.runtime import Opening, Runtime
 from remanence.types import ConversationRef, FactsPin, MemoryState, Message, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
@@ -92,10 +92,12 @@ class ContextReader:
         openings, place = self.runtime.openings, (state.tape_version, state.tail_seq)
         if state.tail_seq > state.last_seq:
             return ()
-        if place not in openings:
+        known = openings.get(self.ref)
+        if known is None or (known.version, known.tail_seq) != place:
             with FOREGROUND:
-                openings[place] = await read_opening(self.runtime.store, state)
-        return openings[place]
+                messages = await read_opening(self.runtime.store, state)
+            known = openings[self.ref] = Opening(*place, messages)
+        return known.messages
 
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         """Render a snapshot as a context, in a thread if it is long; changes nothing."""

@@ -100,13 +100,13 @@ async def forget_messages(
         await runtime.store.scrub(if_due=True)
         raise InvalidArgument(_describe_unknown(ref, lost, lost_facts, facts))
     messages = [message for message in named if message.kind != "forgotten"]
-    runtime.segment_writer.live_prompts.pop(ref, None)
     salt = found.receipt.salt
     places = {message.seq for message in named}  # forgotten ones, too: a call may have failed
     is_repeat = not messages and facts.isdisjoint(fact_ids)  # at most copies are left to erase
     clean = await runtime.store.segments(ref, live=False) if is_repeat else ()
 
     async def erase_outside(erasure: Erasure) -> None:
+        runtime.drop_prompts(ref)
         if owner is not None:
             await forget_vectors(runtime.fact_vectors, owner, erasure.facts)
         if (blocks := runtime.blocks(ref.tenant)) is not None:
@@ -237,7 +237,6 @@ async def delete_conversation(
 ) -> Receipt | None:
     """Erase a conversation with its notes, facts and blocks; None if there is nothing of it."""
     runtime.check_writable()
-    runtime.segment_writer.live_prompts.pop(ref, None)
     erasure = _Erasure(runtime, (ref, owner))
     messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
     segments = await runtime.store.segments(ref, live=False)
@@ -318,7 +317,6 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         notes_gone += _count_notes(segments)
         found = [segment.id for segment in segments]
         erasure.add(conversations=[ref.id], messages=messages, segments=found)
-        runtime.segment_writer.live_prompts.pop(ref, None)
     facts = await runtime.store.facts(owner, history=True)
     erasure.add(facts=[fact.id for fact in facts])
     gone = erasure.receipt
@@ -346,6 +344,7 @@ async def _forget_outside(
     if owner is not None:
         await forget_vectors(runtime.fact_vectors, owner, facts)
     for ref in refs:
+        runtime.drop_prompts(ref)
         if (blocks := runtime.blocks(ref.tenant)) is not None:
             erasure.add(files=await blocks.delete(ref.id))
 

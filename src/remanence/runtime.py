@@ -6,7 +6,7 @@ import functools
 import importlib
 from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 from weakref import WeakSet
 
 from remanence.archive.blocks import BlockStore
@@ -70,6 +70,14 @@ MAX_CONVERSATIONS = 1_000
 MAX_OPENINGS = 200
 
 TRIED_ONCE = ModelOptions(attempts=1)
+
+
+class Opening(NamedTuple):
+    """The user's messages before the raw tail of a tape that opened its first turn."""
+
+    version: TapeVersion
+    tail_seq: int
+    messages: tuple[Message, ...]
 
 
 class EngineFactory(Protocol):
@@ -151,8 +159,7 @@ class Runtime:
         self.last_models: Recent[ConversationRef, str] = Recent(MAX_CONVERSATIONS)
         self.shown: Recent[ConversationRef, Container[int]] = Recent(MAX_CONVERSATIONS)
         """For each conversation, the messages in its next prompt, according to its last context."""
-        self.openings: Recent[tuple[TapeVersion, int], tuple[Message, ...]] = Recent(MAX_OPENINGS)
-        """The user's messages before a raw tail that opened its first turn, by tape and `tail_seq`."""
+        self.openings: Recent[ConversationRef, Opening] = Recent(MAX_OPENINGS)
         self.unfinished_erasures: Recent[object, Receipt | None] = Recent(MAX_CONVERSATIONS)
         """Receipts of erasures that failed in a later step, by subject; None for a fact, which has no receipt."""
 
@@ -278,6 +285,11 @@ class Runtime:
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
         self.background.require_loop()
+
+    def drop_prompts(self, ref: ConversationRef) -> None:
+        """Drop the texts of a conversation that this process keeps for its next prompts."""
+        self.segment_writer.live_prompts.pop(ref, None)
+        self.openings.pop(ref, None)
 
     def texts_changed(self) -> None:
         """Have new texts embedded, if there is an embedder."""

@@ -1,12 +1,16 @@
 """What a long turn of tool calls was opened with stays in its prompts, word for word."""
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from tests.builders import call
 
 from remanence import Context, Memory, Message, Policy
 from remanence.conversation import Conversation
+from remanence.runtime import Opening
 from remanence.testing import ScriptedObserver, check_coverage, check_extends
 
 POLICY = Policy(
@@ -109,3 +113,27 @@ async def test_an_agent_that_answers_by_calls_alone_is_not_shown_its_first_quest
 
     assert shown == sorted(shown)
     assert shown[-1] > 3 * 15
+
+
+@pytest.mark.parametrize(
+    "erase",
+    [
+        lambda memory: memory.conversation("a", user="ana").forget("task"),
+        lambda memory: memory.conversation("a", user="ana").delete(),
+        lambda memory: memory.forget_user("ana"),
+    ],
+    ids=["message", "conversation", "user"],
+)
+async def test_a_forgotten_task_does_not_stay_in_the_process_for_later_prompts(
+    erase: Callable[[Memory], Coroutine[Any, Any, object]],
+) -> None:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user(TASK, id="task"))
+        shown = shows_task(await work(chat, range(24)))
+        await erase(memory)
+        gc.collect()
+
+        assert all(shown[12:])
+        kept = [one for one in gc.get_objects() if type(one) is Opening]
+        assert not any("LIMIT_17" in message.text for one in kept for message in one.messages)
