@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+from tests.builders import call
+
 from remanence import Memory, Message, Policy, Settings
 from remanence.conversation import Conversation
 from remanence.protocols import ObserveRequest
@@ -100,3 +103,24 @@ async def test_slices_of_a_tape_that_was_forgotten_meanwhile_are_discarded() -> 
         assert texts
         assert not any("#1 " in text for text in texts)
         check_tiling(await chat.state(), await chat.observations())
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+async def test_slices_of_an_open_turn_are_observed_at_once_as_the_setting_says(
+    parallel: int,
+) -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    settings = Settings(parallel_slices=parallel, workers=1)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, settings=settings
+    ) as memory:
+        chat = memory.conversation("a")
+        results = [(call(f"{n}"), Message.tool(f"{n}", WORDS * 2)) for n in range(40)]
+        await chat.append(Message.user("Read."), *(each for pair in results for each in pair))
+        await calls(observer, parallel)
+
+        assert len(observer.requests) == parallel
+        gate.set()
+        await calls(observer, parallel + 1)
+        assert observer.requests[parallel].known, "of the slices before"

@@ -27,7 +27,7 @@ from remanence.types import ConversationRef, Failure, MemoryState, Message, Segm
 from remanence.wire.boundaries import is_turn_open
 
 OPEN_TURN_SLICES = 8
-"""How many slices of an open turn are observed at once, if the messages to observe are that many."""
+"""How many slices of an open turn are observed in one step, if the messages are that many."""
 
 
 class _Look(NamedTuple):
@@ -179,7 +179,9 @@ class Reconciler:
         failure = schedule.observe_failure(state, observer)
         messages = schedule.halve(first, failure.halvings if failure else 0)
         try:
-            is_committed = await self.segment_writer.observe(snapshot, messages, *others)
+            is_committed = await self.segment_writer.observe(
+                snapshot, messages, *others, parallel=self.parallel_slices
+            )
             self._note_size(failure, first, messages)
             return is_committed
         except Exception as error:
@@ -191,7 +193,7 @@ class Reconciler:
         return await self.segment_writer.commit_failed(state, messages, stretch, observer=observer)
 
     def _slice_count(self, look: _Look) -> int:
-        """Return how many slices to observe at once: several of an open turn, to interrupt it once."""
+        """Return how many slices to observe in a step: several of an open turn, to interrupt it once."""
         if look.snapshot.state.observe_failure:
             return 1
         return max(self.parallel_slices, 1 if look.in_time else OPEN_TURN_SLICES)

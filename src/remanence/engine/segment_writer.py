@@ -85,33 +85,43 @@ class SegmentWriter:
         """True if the configured observer is the embedded one."""
         return isinstance(self.observer, ExtractiveObserver)
 
-    async def observe(self, snapshot: Snapshot, *slices: tuple[Message, ...]) -> bool:
-        """Observe adjacent slices concurrently, and commit them in order up to the first failure.
+    async def observe(
+        self, snapshot: Snapshot, *slices: tuple[Message, ...], parallel: int = 1
+    ) -> bool:
+        """Observe adjacent slices, and commit them together, in order up to the first failure.
 
-        The observer of one slice does not see the notes of the others. Returns false if another
-        process committed the first slice before.
+        Of those that are observed in *parallel*, the observer of one does not see the notes of the
+        others. Returns false if another process committed the first slice before.
 
         Raises:
             Exception: the error of the first slice, if it failed.
         """
-        state = snapshot.state
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._try_to_observe(state, messages, snapshot.segments))
-                for messages in slices
-            ]
-        made = [task.result() for task in tasks]
-        if isinstance(made[0], Exception):
-            raise made[0]
-        for segment in made:
-            if isinstance(segment, Exception):
-                break
+        state, made = snapshot.state, list[Segment]()
+        for start in range(0, len(slices), parallel):
+            earlier = (*snapshot.segments, *made)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._try_to_observe(state, messages, earlier))
+                    for messages in slices[start : start + parallel]
+                ]
+            for task in tasks:
+                if not isinstance(one := task.result(), Exception):
+                    made.append(one)
+                elif made:
+                    return await self._commit_all(state, made)
+                else:
+                    raise one
+        return await self._commit_all(state, made)
+
+    async def _commit_all(self, state: MemoryState, made: Sequence[Segment]) -> bool:
+        """Commit adjacent observations up to the first that another process was faster with."""
+        for number, segment in enumerate(made):
             committed = await self.store.commit_observation(state, segment)
             if committed is None:
-                break
+                return number > 0
             telemetry.segment_committed(state.ref.id, segment)
             state = committed
-        return state is not snapshot.state
+        return bool(made)
 
     async def _try_to_observe(
         self, state: MemoryState, messages: tuple[Message, ...], earlier: Sequence[Segment]
