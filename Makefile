@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash load clients chaos fuzz mutate bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash load clients chaos fuzz unseen mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ chaos: $(STAMP) ## Crash server and workers at random over SEEDS seeds on each s
 
 fuzz: $(STAMP) ## Read, append and send more than 10,000 generated messages of all providers
 	@HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout 1800 tests/property/test_wire_fuzz.py $(PYTEST_ARGS)
+
+unseen: $(STAMP) ## Check that no score is fitted to lines that are set aside, after data or scripts of fits have changed
+	@$(PYTEST) -m "not live" tests/unit/test_train_notes.py $(PYTEST_ARGS)
 
 mutate: $(STAMP) ## Put small faults into the core and count those that its tests notice
 	@nice $(BIN)/python -m tools.mutate $(MUTATE_ARGS)

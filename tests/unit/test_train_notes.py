@@ -129,6 +129,7 @@ def test_one_sentence_makes_a_message_a_statement_and_none_makes_it_another(
     )
 
 
+@pytest.mark.slow  # only new data can change it: `make unseen`
 def test_no_sentence_that_is_set_aside_is_fitted(train_notes: ModuleType, fitted: Corpus) -> None:
     units = {notes_corpus.unit(unit[0]) for unit in fitted}
     apart = {notes_corpus.unit(unit[0]) for unit in train_notes.conversations(held=True)}
@@ -137,6 +138,7 @@ def test_no_sentence_that_is_set_aside_is_fitted(train_notes: ModuleType, fitted
     assert not any(unit[0].register in notes_corpus.UNSEEN_REGISTERS for unit in fitted)
 
 
+@pytest.mark.slow  # only new data can change it: `make unseen`
 def test_no_line_of_an_unseen_table_of_statements_is_fitted(
     train_notes: ModuleType, fitted: Corpus
 ) -> None:
@@ -160,6 +162,7 @@ def test_no_line_of_an_unseen_table_of_statements_is_fitted(
     assert fitted_lines & unseen == set()
 
 
+@pytest.mark.slow  # only new data can change it: `make unseen`
 def test_no_unseen_request_to_forget_is_fitted(train_notes: ModuleType) -> None:
     train_forgetting = import_module("tools.train_forgetting")
     things = import_module("tools.train_asking").THINGS.read_text("utf-8")
@@ -180,6 +183,7 @@ def test_no_unseen_request_to_forget_is_fitted(train_notes: ModuleType) -> None:
     assert not fitted & unseen
 
 
+@pytest.mark.slow  # only new data can change it: `make unseen`
 def test_no_exchange_that_is_set_aside_is_fitted() -> None:
     train_answers = import_module("tools.train_answers")
     fitted, unseen = (
