@@ -303,8 +303,9 @@ async def test_a_wish_behind_other_sentences_is_shown_as_a_wish() -> None:
 
 async def test_facts_of_one_day_share_a_line_with_the_day() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
-        for text in ("Ana keeps bees", "Ana sings"):
-            await memory.facts.save(text, user="ana", valid_from=NOON)
+        for minutes, text in enumerate(("Ana keeps bees", "Ana sings")):
+            at = NOON + timedelta(minutes=minutes)
+            await memory.facts.save(text, user="ana", valid_from=at)
         await memory.facts.save("Ana rows", user="ana", valid_from=NOON - timedelta(days=1))
         context = await memory.conversation("second", user="ana").context()
 
