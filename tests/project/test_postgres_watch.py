@@ -2,8 +2,9 @@
 
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from subprocess import Popen
+from subprocess import PIPE, Popen
 
 from tests.postgres import WAIT_SECONDS
 
@@ -17,11 +18,23 @@ with ended_with_this_process(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
+# Like a real server it minds SIGQUIT, which a shell may have told its background jobs to ignore.
+SERVER = """
+import signal, time
+
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+print("runs", flush=True)
+time.sleep(600)
+"""
+
 
 def test_a_server_ends_with_a_test_run_that_was_killed(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     (folder / "data").mkdir(parents=True)
-    with Popen(["sleep", "600"]) as server:
+    with Popen([sys.executable, "-c", SERVER], stdout=PIPE) as server, ExitStack() as stack:
+        stack.callback(server.kill)
+        assert server.stdout
+        assert server.stdout.readline()
         (folder / "data" / "postmaster.pid").write_text(f"{server.pid}\n")
 
         with Popen([sys.executable, "-c", KILLED, folder], cwd=ROOT) as run:
