@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 TOLERANCE: Final = timedelta(seconds=1)
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Clock(Protocol):
@@ -45,9 +47,9 @@ class SystemClock:
 
     def new_id(self, kind: str) -> str:
         """Return a unique id that starts with *kind* and sorts by creation time."""
-        milliseconds = int(self.now().timestamp() * 1000)
+        milliseconds, microseconds = divmod((self.now() - _EPOCH) // _MICROSECOND, 1000)
         # `random` suffices: ids are not secret, it is reseeded after a fork, and urandom is slower.
-        return f"{kind}_{milliseconds:012x}{random.getrandbits(48):012x}"
+        return f"{kind}_{milliseconds:012x}{microseconds:03x}{random.getrandbits(36):09x}"
 
 
 def render_time(at: datetime, *, now: datetime) -> str:

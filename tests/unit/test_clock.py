@@ -56,3 +56,19 @@ def test_an_answer_that_took_long_proves_nothing() -> None:
 def test_a_time_of_another_day_is_shown_with_its_date() -> None:
     assert render_time(NOON + timedelta(hours=11), now=NOON) == "23:00:00 UTC"
     assert render_time(NOON + timedelta(hours=12), now=NOON) == "2026-03-03 00:00:00 UTC"
+
+
+def test_ids_of_one_millisecond_sort_by_creation_time() -> None:
+    machine = Machine(NOON)
+    ids = []
+    for microseconds in range(50):
+        machine.time = NOON + timedelta(microseconds=microseconds)
+        ids.append(machine.new_id("fact"))
+
+    assert ids == sorted(ids)
+
+
+def test_ids_of_one_microsecond_differ() -> None:
+    machine = Machine(NOON)
+
+    assert len({machine.new_id("fact") for _ in range(1000)}) == 1000
