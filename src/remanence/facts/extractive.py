@@ -85,7 +85,7 @@ def _has_content(said: Statement) -> bool:
     if said.forgets or meaning_of(said.summary).bag:
         return True
     return any(
-        len(word) > 1 and word.istitle() | word.isupper() for word in said.summary.split()[1:]
+        len(word) > 1 and (word.istitle() or word.isupper()) for word in said.summary.split()[1:]
     )
 
 
