@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from remanence.notes.excerpts import beginning, ending
+from remanence.observers.extractive.letters import handed_over
 from remanence.observers.extractive.quoted_text import (
     find_handover,
-    handed_over,
     is_mostly_inside,
     quoted_spans,
 )

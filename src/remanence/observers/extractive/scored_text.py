@@ -14,13 +14,9 @@ from remanence.observers.extractive.dependence import (
     may_depend,
     may_join,
 )
+from remanence.observers.extractive.letters import handed_over
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
-from remanence.observers.extractive.quoted_text import (
-    find_handover,
-    handed_over,
-    is_inside,
-    quoted_spans,
-)
+from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent
