@@ -176,7 +176,12 @@ def _answers() -> Iterator[Statement]:
 
 
 async def _kept(statements: Iterable[Statement]) -> list[bool]:
-    return [not all(draft.forgets for draft in drafts) for drafts in await _drafts(statements)]
+    return [any(map(_is_fact, drafts)) for drafts in await _drafts(statements)]
+
+
+def _is_fact(draft: FactDraft) -> bool:
+    """Return whether a memory that knows nothing keeps a draft: a request only if it is a wish."""
+    return not draft.forgets or PREFERENCE in draft.tags
 
 
 async def _drafts(statements: Iterable[Statement]) -> list[tuple[FactDraft, ...]]:

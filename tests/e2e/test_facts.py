@@ -291,6 +291,36 @@ async def test_facts_of_one_moment_are_shown_in_the_order_in_which_they_were_sai
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You may drop the honorifics with me.",
+        "Lass bitte künftig die Fußnoten weg.",
+        "Non voglio più saluti iniziali.",
+        "Please drop the rule about bullet points.",
+    ],
+)
+async def test_a_wish_in_the_words_of_requests_to_forget_is_a_wish(text: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user(text), Message.assistant("Noted."))
+        await chat.end()
+
+        (wish,) = await memory.facts.list(user="ana")
+
+    assert (wish.summary, "wish" in wish.tags) == (text, True)
+
+
+async def test_such_words_are_a_request_where_they_name_a_known_wish() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Always answer in bullet points."))
+        await chat.append(Message.user("Please drop the rule about bullet points."))
+        await chat.end()
+
+        assert await memory.facts.list(user="ana") == ()
+
+
 async def test_a_wish_behind_other_sentences_is_shown_as_a_wish() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         await tell(memory, "first", "I live in Berlin. I work at Siemens. Please answer briefly.")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 
 from remanence.facts.meaning import meaning_of
-from remanence.facts.statements import Statement, is_user, statements
+from remanence.facts.statements import Statement, is_rather_a_wish, is_user, statements
 from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
@@ -45,7 +45,7 @@ class ExtractiveFacts:
 
     @property
     def name(self) -> str:
-        return f"{STATEMENTS}9-{checksum()}"
+        return f"{STATEMENTS}10-{checksum()}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         await asyncio.to_thread(load_files)
@@ -90,6 +90,8 @@ def _has_content(said: Statement) -> bool:
 
 
 def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
+    if said.forgets:
+        return "behavior", (PREFERENCE,) if is_rather_a_wish(said.lines[0]) else ()
     over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = (CORRECTION,) if over["corr"] >= 0 else ()
     lines = [scorer().above(alone(line)) for line in said.lines]

@@ -36,7 +36,7 @@ def merge_facts(
     that this one had replaced. A draft replaces the fact that it names, one that it denies, another
     home of the same person, and the fact that it most surely ends by a learned score. A saved one
     replaces the fact that it names whatever the times of both. A request to forget ends the facts
-    that it names.
+    that it names; if there are none, a wish in the words of such a request is one.
     """
     now = clock.now()
     requests = sum(1 for draft in drafts if draft.forgets)
@@ -61,8 +61,7 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
-        if draft.forgets:
-            merge.forget(fact, draft)
+        if draft.forgets and (merge.forget(fact, draft) or not is_wish(fact)):
             continue
         repeated = merge.find_repeated(draft)
         corrected = draft.replaces if made_by == SAVED else None
@@ -158,8 +157,8 @@ class _Merge:
                 return old
         return None
 
-    def forget(self, request: Fact, draft: FactDraft) -> None:
-        """End the facts that a request names, or that say what it points back at."""
+    def forget(self, request: Fact, draft: FactDraft) -> bool:
+        """End the facts that a request names, or that say what it points back at, if there are any."""
         said = [old for old in self.current if old.valid_from <= request.valid_from]
         if draft.points_back:
             named: Sequence[Fact] = [old for old in said if say_same(draft, old)]
@@ -169,6 +168,7 @@ class _Merge:
             facts = self.added if old.id in self.added else self.ended
             facts[old.id] = replace(old, valid_to=request.valid_from)
             self.current.remove(old.id)
+        return bool(named)
 
     def add_before(self, later: Fact, fact: Fact) -> None:
         """Add a fact that a later one has replaced, after those that were said before it."""

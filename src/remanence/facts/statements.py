@@ -58,6 +58,8 @@ _LIKELY_DEPENDENT = -1.0
 In conversations that no fit has seen, some six in ten such pairs are clearer than the statement alone,
 and most others only longer; from there to -2, 45 % are clearer.
 """
+_CLEARLY = 1.0
+"""By how much the score of a wish exceeds that of a request to forget where a line could be either."""
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
 _QUOTES_ONCE = re.compile(r"“[^“”]*” – [^“”]*")
@@ -143,6 +145,11 @@ def states(line: Line) -> bool:
     return _may_state(line) and (statement_scores(line)[STATED] >= 0 or _asks(line))
 
 
+def is_rather_a_wish(line: Line) -> bool:
+    """Return whether a line is likelier a wish than a request to forget: "You may drop my title."."""
+    return _asks(line) and statement_scores(line)[WISHES] >= score_of_request(line) + _CLEARLY
+
+
 def summarize(text: str, source: Message) -> str:
     """Return words of a message as a fact has them: dates are resolved, secrets redacted."""
     said = resolve_dates(text, source.created_at) if source.created_at else text
@@ -169,7 +176,9 @@ def is_user(source: Message, user: str) -> bool:
 
 
 def _may_state(line: Line) -> bool:
-    return _is_own(line) and not QUESTION_MARK.search(line.text) and not may_request(line)
+    if not _is_own(line) or QUESTION_MARK.search(line.text):
+        return False
+    return not may_request(line) or is_rather_a_wish(line)
 
 
 def _is_own(line: Line) -> bool:

@@ -20,8 +20,9 @@ class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
     `replaces` is the id of the known fact that it supersedes. If it `forgets`, it becomes no fact:
-    its summary is a request of the user, and it ends the facts that this names. If it also
-    `points_back`, its summary is the statement that a request means, and it ends those that say this.
+    its summary is a request of the user, and it ends the facts that this names. Only if it names
+    none and has the tag `wish`, it is that wish. If it also `points_back`, its summary is the
+    statement that a request means, and it ends those that say this.
     """
 
     summary: str
