@@ -262,6 +262,31 @@ async def test_a_correction_of_a_few_words_is_a_fact_with_the_statement_and_ends
     assert changes.replaced == {stated.id: corrected.id}
 
 
+@pytest.mark.parametrize(
+    ("others", "said", "words"),
+    [
+        (["My son Theo is 11 years old."], "My bike lock is 2281.", "sorry, 2218"),
+        (["Meine Miete beträgt 950 Euro."], "Mein Budget ist 300 Euro.", "nein, 350"),
+        (["Ma fille a 8 ans.", "Ma pointure est 39."], "Mon loyer est de 720 euros.", "non, 750"),
+    ],
+)
+async def test_a_correction_ends_the_latest_of_the_statements_that_it_fits(
+    others: list[str], said: str, words: str
+) -> None:
+    texts = [text for one in (*others, said) for text in (one, "> Noted.")]
+    changes = merged(await facts(*texts, words))
+
+    assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said]
+
+
+async def test_a_correction_rather_ends_a_statement_with_as_many_digits() -> None:
+    said = ("My rent is 950 euros.", "My bike lock is 2281.", "My budget is 300.")
+    texts = [text for one in said for text in (one, "> Noted.")]
+    changes = merged(await facts(*texts, "sorry, 2218"))
+
+    assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said[1]]
+
+
 @pytest.mark.parametrize(("hours", "is_revised"), [(1, True), (5, False)])
 async def test_words_revise_no_statement_of_hours_before(hours: int, is_revised: bool) -> None:
     stated, reply, words = said("My yoga class starts at 18:15.", "> Enjoy it!", "sorry, 18:45")

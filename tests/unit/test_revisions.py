@@ -86,6 +86,20 @@ def test_a_value_of_another_thing_revises_no_statement(said: str, words: str) ->
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ("We moved to 12 Elm Road.", "my new number is 5125550148"),
+        ("Die Kinder sind 7 und 9.", "falsch, 03055512098"),
+        ("Vivo no 3 andar.", "desculpa, 912345687"),
+        ("سكنت في عمارة 12", "رقمي الجديد 0791234560"),
+        ("私は31歳です。", "すみません、08012345678でした"),
+    ],
+)
+def test_a_number_of_many_more_digits_revises_no_statement(said: str, words: str) -> None:
+    assert score_of_revision(said, "OK.", words) == -inf
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
         ("The recital is on the 9th.", "sorry, the 16th"),
         ("My flight lands at 17:20.", "no, 18:05, they changed the gate and the carrier"),
         ("The picnic is on Saturday.", "Sunday, as it will rain"),
@@ -102,6 +116,8 @@ def test_a_value_of_another_thing_revises_no_statement(said: str, words: str) ->
         ("Affitto a 700 euro.", "ora 750"),
         ("Toplantı 14:00'te.", "yok, 15:00"),
         ("De les begint om 10.", "toch 10:30"),
+        ("The ticket costs 9 euros.", "no, 12.50"),
+        ("Mój PIN to 5501.", "nie, 5510"),
     ],
 )
 def test_a_value_of_the_same_kind_may_revise_a_statement(said: str, words: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from operator import itemgetter
@@ -37,7 +37,12 @@ from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import may_request, score_of_request
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
-from remanence.observers.learned.revisions import MAX_BACK, MAX_SECONDS, score_of_revision
+from remanence.observers.learned.revisions import (
+    MAX_BACK,
+    MAX_SECONDS,
+    has_number_of_same_size,
+    score_of_revision,
+)
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, alone, statement_scores
 from remanence.observers.spoken import SpokenText, spoken_texts
@@ -198,7 +203,7 @@ def _asks_to_forget(line: Line) -> bool:
 def _statements_of(
     said: SpokenText,
     reply: SpokenText | None,
-    earlier: Iterable[Statement],
+    earlier: Sequence[Statement],
     latest: dict[str, Statement],
 ) -> Iterator[Statement | None]:
     """Yield what a text states or asks to forget, None after each step.
@@ -256,19 +261,22 @@ def _find_referent(request: Statement, last: Statement | None) -> Statement | No
 
 
 def _find_revised(
-    words: str, source: Message, reply: SpokenText, earlier: Iterable[Statement]
+    words: str, source: Message, reply: SpokenText, earlier: Sequence[Statement]
 ) -> tuple[Quotation, ...]:
-    """Find the statement shortly before that words after a reply give another value."""
+    """Find the statement shortly before that words after a reply give another value.
+
+    Of some that may be, it is the one with a number of the same size, or else the latest.
+    """
     replied = " ".join(line.text for line in reply.lines[-_END:])
     scored = [
-        (score_of_revision(one.text, replied, words), one)
-        for one in earlier
+        (score_of_revision(one.text, replied, words), has_number_of_same_size(one.text, words), one)
+        for one in reversed(earlier)
         if one.source.speaker == source.speaker != reply.message.speaker
         and not have_other_owners(meaning_of(one.text), meaning_of(words))
         and one.source.seq < reply.message.seq
         and _is_soon_after(one.source, source)
     ]
-    score, best = max(scored, key=itemgetter(0), default=(-inf, None))
+    score, _, best = max(scored, key=itemgetter(0, 1), default=(-inf, False, None))
     if best is None or score < 0 or len(best.summary) > _MAX_CHARACTERS:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))

@@ -43,6 +43,9 @@ _DAY, _MAX_DAY = "month", 31
 _UNITS = frozenset({"unit", _DAY})
 """Classes of what a number counts: "3 hours", "3 May"."""
 _SHORT = re.compile(r"\d{1,2}")  # no "②", which is a digit as well
+_UNCOUNTED = re.compile(r"[.,]\d{1,2}$|\D")
+_MAX_MORE_DIGITS = 2
+"""By how many digits, without decimals, values of one thing differ: no flat 14 becomes 0785512340."""
 _PAUSE = re.compile(r"[,;،؛](?=\s)|[，、；]|\s[-–—]\s|[.!]\s")
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
@@ -68,13 +71,19 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     """Return how far the score is above its cutoff; *reply* is the end of the message between.
 
     Words give a statement another value only if they have another number, weekday or month where it
-    has one, and say little else, or another word beside one of its own. A number of another unit is
-    none. The next item of a list revises none before it.
+    has one, and say little else, or another word beside one of its own. A number of another unit, or
+    of many more or fewer digits, is none. The next item of a list revises none before it.
     """
     said, own = _read(earlier), _read(words)
     if not _has_other_value(said, words) or _is_parallel(said, own) or _are_items(earlier, words):
         return -inf
     return score_of_groups(revision_features(earlier, reply, words), FILE)
+
+
+def has_number_of_same_size(earlier: str, words: str) -> bool:
+    """Return whether another number in the words has as many digits as one of a statement."""
+    said, own = (_read(text).values["number"] for text in (earlier, words))
+    return not {*map(_count_digits, said)}.isdisjoint(map(_count_digits, own - said))
 
 
 def _has_other_value(said: _Text, words: str) -> bool:
@@ -100,12 +109,19 @@ def _has_other_date_or_number(said: _Text, own: _Text) -> bool:
 def _may_replace(*numbers: tuple[str, str | None]) -> bool:
     """Return whether numbers with their units may be values of one thing.
 
-    A number of another unit, or above 31, is no time of day and no day of a month.
+    A number of another unit, or above 31, is no time of day and no day of a month. Number words may
+    have any size.
     """
     if any(_is_time(*one) for one in numbers):
         return all(_is_time(*one) or _may_be_time(*one) for one in numbers)
     units = {unit for _, unit in numbers}
-    return None in units or len(units) == 1
+    sizes = [_count_digits(number) for number, _ in numbers if number[0].isdigit()]
+    are_alike = len(sizes) < len(numbers) or max(sizes) - min(sizes) <= _MAX_MORE_DIGITS
+    return are_alike and (None in units or len(units) == 1)
+
+
+def _count_digits(number: str) -> int:
+    return len(_UNCOUNTED.sub("", number))
 
 
 def _is_time(number: str, unit: str | None) -> bool:
