@@ -223,6 +223,21 @@ async def test_a_request_ends_what_has_all_of_its_words_that_do_not_ask(
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
+        ("Oublie ma pointure s'il te plaît", "Ma pointure est 39."),
+        ("Wis mijn schoenmaat alsjeblieft", "Mijn schoenmaat is 44."),
+        ("Usuń moje hasło proszę", "Moje hasło do szafki to 44."),
+        ("Borra mi médico por favor", "Mi médico es Robles."),
+        ("Vergiss mein Kennzeichen, Auto ist verkauft", "Mein Kennzeichen ist B-KX 44."),
+        ("Delete my plate, mate", "My plate is KX 44."),
+    ],
+)
+async def test_a_request_to_forget_may_be_polite_or_give_a_reason(text: str, fact: str) -> None:
+    assert await ended_by(text, fact, "My aunt sells cars in Turin.") == [fact]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
         ("Don't forget that I'm vegan.", "I'm vegan."),
         ("Forget it.", "I'm vegan."),
         ("I forgot my door code again.", "My door code is 4471."),

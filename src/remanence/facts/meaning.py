@@ -9,7 +9,7 @@ from itertools import groupby
 from remanence.facts.tags import HOME, speaker_of
 from remanence.languages.vocabulary import Vocabulary, find_cue, vocabulary_of
 from remanence.observers.extractive.render import Word, has_digit, terms_of, words
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import WORD, likely_languages
 from remanence.types import Fact, FactDraft
 from remanence.wire.parts import fold_name
 
@@ -101,10 +101,16 @@ def _person(
 
 
 def _classes(said: Sequence[Word]) -> list[Collection[str]]:
-    """Return the grammatical classes of the words of a text; a word of content has none."""
+    """Return the grammatical classes of the words of a text; a word of content has none.
+
+    Those of a short text that may be of several languages are of all: "Mi matrícula es 4471."
+    """
     keys = [word.key for word in said]
-    known = language_of(" ".join(keys), keys).words
-    return [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
+    likely = [language.words for language in likely_languages(" ".join(keys), keys)]
+    return [
+        [name for known in likely for name in known.get(key) or known.get(head, ())]
+        for key, head in ((key, key.partition("'")[0]) for key in keys)
+    ]
 
 
 def _possessors(said: Sequence[Word], classes: Sequence[Collection[str]]) -> list[Word]:
@@ -118,12 +124,13 @@ def _possessors(said: Sequence[Word], classes: Sequence[Collection[str]]) -> lis
 
 
 def _owners(said: Sequence[Word], vocabulary: Vocabulary) -> frozenset[str]:
-    """Return the terms of the last owner in "my sister's flight", or of the words after "my"."""
+    """Return the terms of the last owner in "my sister's flight", or of words of content after "my"."""
     classes = _classes(said)
     named = _possessors(said, classes)[-1:]
     if not named:
         mine = [at + 1 for at, found in enumerate(classes) if "my" in found]
-        named = [word for at in mine for word in said[at : at + _OWNED]]
+        behind = (at for start in mine for at in range(len(said))[start : start + _OWNED])
+        named = [said[at] for at in behind if not classes[at]]
     return _all_terms(word for word in named if word.key not in vocabulary.function_words)
 
 

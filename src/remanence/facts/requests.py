@@ -92,14 +92,13 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
 
     What a request says between commas without a word of the fact, such as a reason, does not count.
     """
-    owners = {owner for owner in asked.owners if not asks_to_forget(owner)}
-    if known.speaker != asked.speaker or not owners <= known.bag:
+    parts = _PARTS.split(asked.text)
+    owners = frozenset[str]().union(*(meaning_of(part).owners for part in parts))
+    if known.speaker != asked.speaker or not known.bag.issuperset(
+        owner for owner in owners if not asks_to_forget(owner)
+    ):
         return False
-    told = [
-        part
-        for part in _PARTS.split(asked.text)
-        if any(_has(known, word) for word in _content(part))
-    ]
+    told = [part for part in parts if any(_has(known, word) for word in _content(part))]
     if not told or any(map(_denies, told)) != known.is_negative:
         return False
     said = {word for part in told for word in _content(part)}
