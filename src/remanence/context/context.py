@@ -10,7 +10,7 @@ from remanence.wire.call_names import OPENAI_ID_CHARS, RESPONSES_ID_CHARS, with_
 from remanence.wire.content import replace_media
 from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
-from remanence.wire.parts import label
+from remanence.wire.parts import speaker_label
 from remanence.wire.turns import (
     CACHE_CONTROL,
     OPENAI_BREAKPOINT,
@@ -267,7 +267,7 @@ def _text(blocks: Sequence[SystemBlock]) -> str:
 
 def _speaker(turn: JsonObject) -> str:
     """Return the role, and the name behind it, as a name alone could pass for a role."""
-    name = label(turn.get("name") or "")
+    name = speaker_label(turn.get("name") or "")
     return f"{turn['role']}: {name}" if name else str(turn["role"])
 
 

@@ -19,7 +19,7 @@ from remanence.wire.parts import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
+    speaker_label,
 )
 
 ERROR_MARK = "[the tool failed]"
@@ -120,7 +120,7 @@ def extra_fields(part: Part, dialect: Dialect) -> JsonObject:
 
 def put_name_first(content: tuple[Part, ...], name: str | None) -> tuple[Part, ...]:
     """Put a speaker's name before the first text, for protocols that have no field for it."""
-    shown = label(name or "")
+    shown = speaker_label(name or "")
     if not shown:
         return content
     for index, part in enumerate(content):

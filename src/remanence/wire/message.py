@@ -18,7 +18,7 @@ from remanence.wire.parts import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
+    speaker_label,
 )
 
 MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
@@ -188,7 +188,7 @@ class Message:
     @property
     def speaker(self) -> str:
         """The name on one line, or else the role."""
-        return (label(self.name) if self.name else "") or self.role
+        return speaker_label(self.name or "") or self.role
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """Return a copy with some fields changed."""

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from unicodedata import normalize
@@ -33,24 +34,42 @@ class Extra:
         return value
 
 
-MAX_LABEL = 100
+MAX_LABEL, MAX_NAME = 100, 1_000
+"""Characters that are shown of a name, and read of it."""
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
 )
 _LEADING_MARKS = "=|`*_-+•\\ "
 _BRACKETS = str.maketrans("[]<>#", "()()-")
+_DIGEST = re.compile(r"~[0-9a-fA-F]{8}\Z")
 
 
 def label(name: str) -> str:
-    """Return a name for prompts and notes, on one line of bounded length.
+    """Return the name of a thing for prompts and notes, on one line of bounded length.
 
     Control, direction and zero-width characters are removed, as are leading marks of headings and list
     items; brackets become parentheses and `#` a hyphen, so that a name cannot pass for a part of the
     prompt. A letter with an accent is one character, however it was sent.
     """
-    visible = normalize("NFC", _INVISIBLE.sub("", name[: 10 * MAX_LABEL]))
-    shown = " ".join(visible.split()).translate(_BRACKETS)
-    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
+    return _visible(name).translate(_BRACKETS).lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
+
+
+def speaker_label(name: str) -> str:
+    """Return the name of a speaker like a `label`, but another one for each name.
+
+    A name with a leading mark is quoted, and one that was changed or cut has a digest: `"_ana"`,
+    `bo-1~21955fa2`.
+    """
+    visible = _visible(name)
+    shown = visible.translate(_BRACKETS)[:MAX_LABEL].rstrip()
+    if shown != visible or _DIGEST.search(visible):
+        folded = visible.casefold().encode(errors="surrogatepass")
+        shown = f"{shown}~{blake2b(folded, digest_size=4).hexdigest()}"
+    return f'"{shown}"' if shown and shown[0] in f'{_LEADING_MARKS}"' else shown
+
+
+def _visible(name: str) -> str:
+    return " ".join(normalize("NFC", _INVISIBLE.sub("", name[:MAX_NAME])).split())
 
 
 def fold_name(name: str) -> str:

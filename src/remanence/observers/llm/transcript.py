@@ -19,7 +19,7 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.wire.parts import MAX_LABEL, ROLES, label
+from remanence.wire.parts import MAX_LABEL, MAX_NAME, ROLES, label, speaker_label
 
 RESULT_TOKENS = 500
 """Longer tool results are shortened to their head and tail."""
@@ -102,7 +102,7 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
     introduced: dict[str, str] = {}
     for message in messages:
         who: str = message.role
-        if message.name and (name := _label(message.name)):
+        if message.name and (name := speaker_label(redact(message.name[:MAX_NAME]))):
             is_known = introduced.get(name) == message.role and name.casefold() not in ROLES
             introduced[name] = message.role
             who = name if is_known else f"{message.role} {name}"

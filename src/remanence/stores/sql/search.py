@@ -16,7 +16,7 @@ from remanence.stores.sql import ranking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFilter
-from remanence.wire.parts import label
+from remanence.wire.parts import speaker_label
 
 STEP_MESSAGES = 256
 _STEP_CHARACTERS = 16_000
@@ -153,7 +153,7 @@ def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
         source_id=id_,
         conversation=conversation,
         role=role,
-        speaker=(label(name) if name else "") or role,
+        speaker=speaker_label(name or "") or role,
     )
 
 
