@@ -174,7 +174,8 @@ class Conversation:
     ) -> tuple[Message, ...]:
         """Append messages to the tape, all or none; they are durable when this returns.
 
-        Returns the messages with seq, id, created_at and tokens. Never waits for a model. A message
+        Returns the messages with seq, id, created_at and tokens. Never waits for a model. Calls of one
+        process for one conversation are written in the order in which they begin to run. A message
         whose id is already on the tape with equal content is not written again: the stored one is
         returned, or the tombstone if it was forgotten.
 
@@ -202,22 +203,24 @@ class Conversation:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
         sizes = measure_messages(messages, max_bytes=max_bytes)
-        if sum(sizes) > LONG_MESSAGE:  # a part may have a million values
-            await asyncio.to_thread(check_parts, messages)
-        else:
-            check_parts(messages)
-        with FOREGROUND:
-            paired = await self._pair_results(self._in_timezone(messages))
-            counted = await self._count_tokens(paired, sizes)
-            appended = await self._store.append(
-                self.ref,
-                counted,
-                user=self.user,
-                turn=turn,
-                any_user=self.user is None and self._runtime.all_users,
-                after=after,
-                as_one=as_one,
-            )
+        lock = self._runtime.appending.setdefault(self.ref, asyncio.Lock())
+        async with lock:
+            if sum(sizes) > LONG_MESSAGE:  # a part may have a million values
+                await asyncio.to_thread(check_parts, messages)
+            else:
+                check_parts(messages)
+            with FOREGROUND:
+                paired = await self._pair_results(self._in_timezone(messages))
+                counted = await self._count_tokens(paired, sizes)
+                appended = await self._store.append(
+                    self.ref,
+                    counted,
+                    user=self.user,
+                    turn=turn,
+                    any_user=self.user is None and self._runtime.all_users,
+                    after=after,
+                    as_one=as_one,
+                )
         telemetry.messages_appended(len(messages))
         look_at = appended.state.look_at
         planned = look_at is not None and look_at <= self._clock.now()
@@ -757,12 +760,12 @@ class Conversation:
         """Return the messages with token counts, made in a thread if they are long."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
         for message, size in zip(messages, sizes, strict=True):
-            is_long = size > LONG_MESSAGE
-            tokens = await asyncio.to_thread(count, message) if is_long else count(message)
-            counted.append(message.replace(tokens=tokens))
             if pacer.is_due():
                 await asyncio.sleep(0)
                 pacer = Pacer()
+            is_long = size > LONG_MESSAGE
+            tokens = await asyncio.to_thread(count, message) if is_long else count(message)
+            counted.append(message.replace(tokens=tokens))
         return counted
 
     async def _export(

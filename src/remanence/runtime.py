@@ -7,7 +7,7 @@ import importlib
 from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from remanence.archive.blocks import BlockStore
 from remanence.archive.daily import DailyNotes
@@ -163,6 +163,8 @@ class Runtime:
         self.unfinished_erasures: Recent[object, Receipt | None] = Recent(MAX_CONVERSATIONS)
         """Receipts of erasures that failed in a later step, by subject; None for a fact, which has no receipt."""
 
+        self.appending: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
+        """One lock per conversation whose appends this process prepares: they land in their order."""
         self.streams: WeakSet[AsyncGenerator[Any, None]] = WeakSet()
         """Turns whose events are read one by one; closing the memory ends them."""
 

@@ -8,8 +8,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from remanence import Memory, Message, Policy, Settings
+from remanence.clock import SystemClock
+from remanence.conversation import LONG_MESSAGE
 from remanence.errors import Closed, ConversationNotFound, DuplicateMessage, InvalidMessage
+from remanence.stores import open_store
 from remanence.testing import (
+    FaultyStore,
     FixedClock,
     ScriptedObserver,
     ScriptedReflector,
@@ -255,6 +259,37 @@ async def test_a_closed_memory_says_so() -> None:
         chat = memory.conversation("a")
     with pytest.raises(Closed, match="open it again"):
         await chat.append(Message.user("Hello."))
+
+
+async def test_messages_are_on_the_tape_in_the_order_in_which_their_appends_began() -> None:
+    texts = ["I live in Oslo. " + "word " * LONG_MESSAGE, "I moved to Bergen.", "lol"]
+    async with Memory.open("sqlite:///:memory:") as memory:
+        async with asyncio.TaskGroup() as group:
+            for text in texts:
+                chat = memory.conversation("a")
+                group.create_task(chat.append(Message.user(text)))
+        messages = await memory.conversation("a").messages()
+
+    assert [message.text for message in messages] == texts
+
+
+async def test_an_append_that_is_cancelled_while_it_waits_lets_the_next_go_on() -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=SystemClock()))
+    async with Memory.open(store) as memory:
+        chat = memory.conversation("a")
+        gate = store.hold("append")
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            appends = [
+                group.create_task(chat.append(Message.user(text))) for text in ("a", "b", "c")
+            ]
+            await gate.reached.wait()
+            appends[1].cancel()
+            gate.opened.set()
+        messages = await chat.messages()
+    await store.close()
+
+    assert appends[1].cancelled()
+    assert [message.text for message in messages] == ["a", "c"]
 
 
 async def test_conversations_do_not_disturb_one_another() -> None:

@@ -372,10 +372,10 @@ async def test_processes_that_begin_tapes_at_once_keep_their_histories_apart(
     clock = FixedClock()
     store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
     headers = {"x-remanence-conversation": "trip"}
-    async with memory_on(store, clock) as memory:
+    async with memory_on(store, clock) as memory, memory_on(store, clock) as another:
         async with (
             served(create_app(memory, openai_url=upstream.url)) as left,
-            served(create_app(memory, openai_url=upstream.url)) as right,
+            served(create_app(another, openai_url=upstream.url)) as right,
         ):
             begin = ("Gate?", "B42.") if held == "fork" else ()
             if begin:
