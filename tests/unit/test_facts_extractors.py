@@ -10,6 +10,7 @@ import pytest
 from remanence.errors import ObservationRejected
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.facts.answers import read_facts
+from remanence.facts.statements import is_user
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.observable import observable
 from remanence.observers.spoken import spoken_lines
@@ -470,6 +471,18 @@ async def test_another_name_that_is_like_the_user_is_not_the_user(
     (fact,) = await ExtractiveFacts().extract(named)
 
     assert f"speaker:{speaker}" in fact.tags
+
+
+@pytest.mark.parametrize("name", ["_user", "__", "\u200b", " ", "#user", "<user>", "us\u200ber"])
+async def test_a_name_that_is_like_no_name_or_the_role_is_not_the_user(name: str) -> None:
+    said = request("I live in Oslo with my two dogs.")
+    (message,) = said.messages
+    named = message.replace(name=name)
+    (fact,) = await ExtractiveFacts().extract(dataclasses.replace(said, messages=(named,)))
+
+    assert f"speaker:{named.speaker}" in fact.tags
+    assert is_user(message.replace(name="User"), said.user)
+    assert not is_user(named, said.user)
 
 
 async def test_every_word_of_an_embedded_fact_was_said() -> None:

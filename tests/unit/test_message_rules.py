@@ -97,7 +97,7 @@ def test_the_name_of_a_speaker_cannot_head_other_notes() -> None:
 def test_each_name_has_a_speaker_of_its_own(letter: str) -> None:
     long = letter * 100
     names = [letter, *(f"{mark}{letter}" for mark in '_-*+=|`\\•#"'), f"[{letter}]", f"({letter})"]
-    names += [f"{letter}#1", f"{letter}-1", long, f"{long}b", f"{long}c", "_", "__"]
+    names += [f"{letter}#1", f"{letter}-1", long, f"{long}b", f"{long}c", "_", "__", " ", "\u200b"]
     speakers = [Message.user("Hi.", name=name).speaker for name in names]
     shown_as_others = set(speakers) - set(names)
     imitations = {Message.user("Hi.", name=speaker).speaker for speaker in shown_as_others}

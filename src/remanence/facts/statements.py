@@ -174,10 +174,9 @@ def quotes_once(fact: Fact) -> bool:
 def is_user(source: Message, user: str) -> bool:
     """Return whether the speaker of a message of the role `user` is the user of that id.
 
-    The name is compared as it was sent: `bo#1234` and `bo-1234` are shown alike.
+    The name is compared as it was sent: one without a visible character is no user's.
     """
-    is_unnamed = source.speaker.casefold() == "user"
-    return is_unnamed or fold_name(source.name or "") == fold_name(user)
+    return fold_name(source.name or "user") in ("user", fold_name(user))
 
 
 def _may_state(line: Line) -> bool:

@@ -57,13 +57,13 @@ def label(name: str) -> str:
 def speaker_label(name: str) -> str:
     """Return the name of a speaker like a `label`, but another one for each name.
 
-    A name with a leading mark is quoted, and one that was changed or cut has a digest: `"_ana"`,
-    `bo-1~21955fa2`.
+    A name with a leading mark is quoted, and one that was changed or cut, or has no visible character,
+    has a digest: `"_ana"`, `bo-1~21955fa2`.
     """
     visible = _visible(name)
     shown = visible.translate(_BRACKETS)[:MAX_LABEL].rstrip()
-    if shown != visible or _DIGEST.search(visible):
-        folded = visible.casefold().encode(errors="surrogatepass")
+    if name and (shown != visible or not visible or _DIGEST.search(visible)):
+        folded = (visible or name[:MAX_NAME]).casefold().encode(errors="surrogatepass")
         shown = f"{shown}~{blake2b(folded, digest_size=4).hexdigest()}"
     return f'"{shown}"' if shown and shown[0] in f'{_LEADING_MARKS}"' else shown
 
