@@ -108,6 +108,31 @@ async def test_what_follows_a_reply_is_no_request_by_that(text: str) -> None:
     assert not any(draft.forgets for draft in await requested(text))
 
 
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "@memo_bot ",
+        "<@U024BE7LH> ",
+        "<@!118567>",
+        "<@U024BE7LH|memo bot>, ",
+        "<@1> @kat ",
+        "hey @bot ",
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("please forget that I have asthma", "I have asthma."),
+        ("delete my phone number", "My phone number is 0151 5550199."),
+        ("Bitte vergiss, dass ich Asthma habe.", "Ich habe Asthma."),
+    ],
+)
+async def test_a_request_to_forget_may_begin_with_a_mention(
+    mention: str, text: str, fact: str
+) -> None:
+    assert await ended_by(f"{mention}{text}", fact) == [fact]
+
+
 async def test_a_request_behind_a_reply_is_no_new_value_of_the_fact_that_it_repeats() -> None:
     messages = ("Ich habe Asthma.", "Okay, vergiss, dass ich Asthma habe.")
     first, request = await requested(*messages)

@@ -41,6 +41,23 @@ async def facts(*texts: str) -> tuple[FactDraft, ...]:
 
 
 @pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("<@U024BE7LH> I live in Lisbon.", "I live in Lisbon."),
+        ("hi @memo_bot, always answer in French", "always answer in French"),
+        ("@memo ich wohne in Köln", "ich wohne in Köln"),
+        ("@kat lives in Berlin.", "@kat lives in Berlin."),
+        ("@kat: I live in Rome.", "@kat: I live in Rome."),
+        ("@acme/lib is my package, I live in Rome.", "@acme/lib is my package, I live in Rome."),
+    ],
+)
+async def test_a_fact_has_no_mention_of_whom_its_message_addresses(text: str, summary: str) -> None:
+    (fact,) = await facts(text)
+
+    assert fact.summary == summary
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "I rent a storage unit in Leith. 64.50 a month.",

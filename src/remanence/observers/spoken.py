@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from remanence.notes.excerpts import beginning, ending
+from remanence.observers.addresses import without_address
 from remanence.observers.extractive.letters import handed_over
 from remanence.observers.extractive.quoted_text import (
     find_handover,
@@ -38,12 +39,13 @@ class SpokenText(NamedTuple):
 def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
     """Yield the texts of messages and of their tool results, None after each step of a long one.
 
-    A system message has none. Of a very long text, both ends are read.
+    A system message has none. Of a very long text, both ends are read. Mentions with which a user's
+    message begins are left out.
     """
     last: Line | None = None
     for message in messages:
         for role, whole in _parts(message):
-            text, whole_sentences = _read(whole)
+            text, whole_sentences = _read(without_address(whole) if role == "user" else whole)
             quoted = (*quoted_spans(text), *output_spans(text))
             spans: list[Span] = []
             said: list[Line] = []

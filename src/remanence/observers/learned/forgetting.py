@@ -26,8 +26,8 @@ _DENIED = 2
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
 _REPLIES = frozenset({"yes", "okay", "neg", "um", "haha", "thanks", "sorry", "hello"})
-"""Classes of words that reply, before a pause that does not belong to what is asked."""
-_REPLY = re.compile(r"([^,;:،؛、，；：]{1,40}?)(?:[,،、，]\s*|\s[-–—]\s)(?=\S)")
+"""Classes of words that reply, before a pause or a mention that does not belong to what is asked."""
+_REPLY = re.compile(r"([^,;:،؛、，；：]{1,40}?)(?:[,،、，]\s*|\s[-–—]\s|\s(?=<?@))(?=\S)")
 _REPLY_WORDS = 2
 
 
@@ -70,11 +70,11 @@ def is_sure_request(line: Line) -> bool:
 
 def without_reply(line: Line) -> Line:
     """Return a line alone, without what replies before its first two pauses: "No, no, forget …"."""
-    return alone(line)._replace(text=_behind_reply(_behind_reply(line.text)))
+    return alone(line)._replace(text=behind_reply(behind_reply(line.text)))
 
 
-def _behind_reply(text: str) -> str:
-    """Return a text without a word or two that reply before its first pause."""
+def behind_reply(text: str) -> str:
+    """Return a text without a word or two that reply before its first pause or a mention."""
     head = _REPLY.match(text)
     words = WORD.findall(head[1].lower()) if head else []
     if head is None or not 0 < len(words) <= _REPLY_WORDS:
