@@ -395,6 +395,28 @@ async def test_words_of_others_are_no_wish_whatever_an_extractor_says(
     assert "Standing wishes" not in shown
 
 
+@pytest.mark.parametrize("first_seq", [1, None])
+async def test_a_fact_whose_extractor_gives_no_time_holds_from_its_message_on(
+    first_seq: int | None,
+) -> None:
+    drafts = [
+        (FactDraft(summary=text, first_seq=first_seq, last_seq=first_seq),)
+        for text in ("I live in Oslo.", "I live in Rome.")
+    ]
+    said = (
+        ("newer", datetime(2024, 3, 1, tzinfo=UTC)),
+        ("older, imported later", datetime(2019, 3, 1, tzinfo=UTC)),
+    )
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=ScriptedFacts(*drafts)) as memory:
+        for name, at in said:
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user("I moved.", created_at=at))
+            await chat.end()
+        (home,) = await memory.facts.list(user="ana")
+
+    assert (home.summary, home.valid_from.year) == ("I live in Oslo.", 2024)
+
+
 async def test_a_model_gives_a_wish_only_in_the_users_own_words() -> None:
     facts = [
         {"summary": WISH, "type": "behavior", "tags": ["instruction"], "source": [1]},

@@ -188,15 +188,18 @@ async def merge_known(
 
 
 def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> FactDraft:
-    """Return a draft of an extractor with its source, and without a tag that is not its to give.
+    """Return a draft of an extractor with its source and time, and without a tag that is not its to give.
 
-    Without a source it is made from all messages, to go with any of them. It holds from *now* at the
-    latest: a message dated ahead has a wrong clock.
+    Without a source it is made from all messages, to go with any of them. It holds from the time of
+    its first message if it has none, and from *now* at the latest: a message dated ahead has a wrong
+    clock.
     """
     if messages and not draft.first_seq:
         draft = replace(draft, first_seq=messages[0].seq, last_seq=messages[-1].seq)
+    times = (message.created_at for message in messages if message.seq == draft.first_seq)
+    said_at = draft.valid_from or next(times, None)
     return replace(
         draft,
         tags=tuple(tag for tag in draft.tags if tag != WISH),
-        valid_from=draft.valid_from and min(draft.valid_from, now),
+        valid_from=said_at and min(said_at, now),
     )
