@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from remanence import Memory, Message, Policy
+from remanence import Memory, Message, Note, Policy
 from remanence.errors import ConversationNotFound, InvalidMessage, InvalidPolicy, ModelError
 from remanence.recall.indexer import MAX_TRIES
 from remanence.recall.search import COMPARED_FACTS, Search
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
 from remanence.tokens import count_tokens
-from remanence.types import Fact, FactChanges, HitKind, Owner, RecallFilter
+from remanence.types import Draft, Fact, FactChanges, HitKind, Owner, RecallFilter
 
 IN_MEMORY = "sqlite:///:memory:"
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -445,6 +445,20 @@ async def test_a_deleted_conversation_leaves_no_note_fact_or_vector_also_from_wo
 
     assert all("hound" not in hit.text for hit in hits)
     assert facts == ()
+
+
+async def test_a_note_whose_observer_gives_no_time_is_found_by_that_of_its_first_message() -> None:
+    notes = tuple(Note(text=f"flight LH {seq}", first_seq=seq, last_seq=3) for seq in (1, 2))
+    observer = ScriptedObserver([Draft(notes=notes, made_by="mine/1")])
+    async with Memory.open(IN_MEMORY, policy=FULL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(
+            *(Message.user("My flight.", created_at=NOON - timedelta(days=d)) for d in (3, 2, 1))
+        )
+        await chat.flush(everything=True)
+        found = await chat.recall("flight", kind="note", until=NOON - timedelta(days=2))
+
+    assert [hit.text for hit in found] == ["flight LH 1"]
 
 
 async def test_hits_are_filtered_by_time_tag_priority_and_role() -> None:

@@ -1,6 +1,7 @@
 """REQUIREMENTS 2.2: what the source documents got wrong cannot happen here; one test each."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
@@ -163,8 +164,9 @@ async def test_of_two_racing_observers_one_result_is_kept_and_the_other_leaves_n
 
 @pytest.mark.req("C-25")
 async def test_each_tag_and_priority_of_a_note_is_stored_and_comes_back() -> None:
+    said = Note(text="", first_seq=1, last_seq=1, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
     notes = tuple(
-        Note(text=f"{tag} in words", first_seq=1, last_seq=1, tag=tag, priority=priority)
+        replace(said, text=f"{tag} in words", tag=tag, priority=priority)
         for tag in get_args(Tag)
         for priority in get_args(Priority)
     )

@@ -313,14 +313,23 @@ class SegmentWriter:
         return messages
 
     async def _observation(self, empty: Segment, draft: Draft, seen: Sequence[Message]) -> Segment:
-        """Return a segment with the notes of *draft*, which was made from *seen*."""
+        """Return a segment with the notes of *draft*, which was made from *seen*.
+
+        Its text shows a note without a time as it came; for recall it has that of its first message.
+        """
         target = observation_target(self.policy, empty.source_tokens)
-        return await self._with_notes(
+        segment = await self._with_notes(
             empty,
             draft,
             texts=tuple(message.full_text for message in seen),
             limit_tokens=max(empty.source_tokens, MIN_LIMIT_TOKENS, target),
         )
+        times = {message.seq: message.created_at for message in seen}
+        dated = (
+            replace(note, observed_at=note.observed_at or times.get(note.first_seq))
+            for note in segment.notes
+        )
+        return replace(segment, notes=tuple(dated))
 
     async def _with_notes(
         self, empty: Segment, draft: Draft, *, texts: tuple[str, ...], limit_tokens: int

@@ -20,8 +20,9 @@ STAND_IN: Final = "stand-in/"
 class Note:
     """One line of a segment, made from the messages `first_seq..last_seq`.
 
-    `observed_at` is the time of the message, with a time zone, `referenced_at` the date of the event
-    (ISO 8601, or coarser, such as `2023-05`), `supersedes` the earlier value that it replaces.
+    `observed_at` is the time of the message, with a time zone; if an observer leaves it out, contexts
+    show no day for the note, and its first message dates it otherwise. `referenced_at` is the date of the event (ISO 8601, or coarser, such as `2023-05`), `supersedes`
+    the earlier value that it replaces.
     """
 
     text: str
