@@ -16,10 +16,12 @@ from tests.server.conftest import Speaker, served
 
 import remanence
 from remanence import Memory, Message, Policy
+from remanence.engine.segment_writer import LOST_LITERALS
 from remanence.notes.redact import redact
 from remanence.server.app import create_app
 from remanence.server.proxy.openai import OpenAIChat
 from remanence.server.proxy.requests import Requests
+from remanence.testing import ScriptedObserver
 from remanence.tokens import counter_for
 from remanence.types import OtherPart, ToolCallPart
 from remanence.types.receipt import chain
@@ -293,6 +295,20 @@ async def test_a_loss_report_reads_both_ends_of_a_very_long_message() -> None:
 
     assert sum(lengths) < len(text) // 2
     assert "Wendeline" in " ".join([segment.text, *segment.lost])
+
+
+async def test_a_loss_report_lists_thousands_of_values_and_counts_those_behind() -> None:
+    orders = [f"ORD-{number}" for number in range(20_000, 26_000)]
+    async with Memory.open("sqlite:///:memory:", observer=ScriptedObserver()) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.assistant(" and ".join(orders)))
+        await chat.end()
+        (segment,) = await chat.observations()
+
+    *listed, rest = segment.lost
+    kept = sum(order in segment.text for order in orders)
+    assert len(set(orders) & set(listed)) == LOST_LITERALS
+    assert rest == f"… and {len(orders) - LOST_LITERALS - kept:,} others"
 
 
 async def test_the_tape_is_hashed_beside_the_loop_after_a_message_is_forgotten() -> None:

@@ -49,7 +49,8 @@ from remanence.types import (
 KNOWN_NOTES = 100
 ZONE_MESSAGES, ZONE_STEP = 200, 20
 """How many earlier messages are searched for the user's time zone, and how many are read at once."""
-LOST_LITERALS = 200
+LOST_LITERALS = 5_000
+"""Literals of a loss report; of more, a last entry says how many others there are."""
 LIVE_PROMPTS = 256
 SLICE_CHARACTERS = 1_000
 OVERLAP = 40
@@ -384,7 +385,10 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
             report.add(before + part)  # a name that a part begins with need not open a sentence
             before = part[-OVERLAP:].partition(" ")[2]
     await pacer.pause()
-    return tuple(literal.text for literal in report.missing()[:LOST_LITERALS])
+    missing = [literal.text for literal in report.missing()]
+    if (others := len(missing) - LOST_LITERALS) > 0:
+        missing[LOST_LITERALS:] = [f"… and {others:,} others"]
+    return tuple(missing)
 
 
 def _known_notes(segments: Sequence[Segment]) -> tuple[Note, ...]:
