@@ -361,6 +361,22 @@ def test_the_oldest_notes_are_left_out_while_all_exceed_three_quarters_of_the_ro
     assert len(built(snapshot(*over, tail=tape("x", first_seq=4)), policy).omitted) == 1
 
 
+@pytest.mark.parametrize(
+    ("own_facts_tokens", "kinds"),
+    [(0, ["system"]), (225, ["system", "own_facts"]), (226, ["system"])],
+)
+def test_where_no_note_fits_there_is_no_heading_and_no_larger_block_of_own_facts(
+    own_facts_tokens: int, kinds: list[str]
+) -> None:
+    shot = snapshot(segment(1, 1, tokens=250), tail=tape("x" * 75, first_seq=2))
+
+    context = built(shot, SMALL, system="s" * 700, own_facts="f" * own_facts_tokens)
+
+    assert [block.kind for block in context.system] == kinds
+    assert [message.text for message in context.messages] == ["x" * 75]
+    assert context.omitted == (Omitted(first_seq=1, last_seq=1, reason="notes_over_budget"),)
+
+
 def test_notes_that_are_not_shown_make_no_room() -> None:
     empty = segment(1, 1, "", tokens=0)
     notes = [segment(n, n, f"n{n}", tokens=250) for n in (2, 3, 4, 5)]

@@ -280,6 +280,7 @@ class Layout(NamedTuple):
     ) -> tuple[list[SystemBlock], list[Omitted]]:
         """Leave out the oldest notes until the rest fits beside messages, and report them as omitted.
 
+        Own facts are left out last, if they exceed the room alone.
         Notes that outgrow their budgets while reflections fail are limited further, but the newest
         segment always has room.
         """
@@ -301,7 +302,10 @@ class Layout(NamedTuple):
                     last_seq=segment.last_seq,
                     reason="notes_over_budget",
                 )
-        return [block for block in blocks if block.segment_id not in hidden], list(hidden.values())
+        fitted = [block for block in blocks if block.segment_id not in hidden]
+        if not any(block.segment_id for block in fitted):  # a heading without notes says nothing
+            fitted = [b for b in fitted if b.kind == "own_facts" and b.tokens <= room]
+        return fitted, list(hidden.values())
 
     def _fit_messages(self, budget: int) -> tuple[FittedTail, FittedTail]:
         """Return the messages that opened the turn in which the tail begins, and the tail."""
