@@ -15,7 +15,7 @@ from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.postgres.pool import Pool
 from remanence.stores.postgres.store import PostgresStore
-from remanence.stores.sql import forking
+from remanence.stores.sql import forking, vectors
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
 from remanence.testing import FixedClock
@@ -28,7 +28,8 @@ from remanence.testing.store_contract.samples import (
     observation,
     tape,
 )
-from remanence.types import ConversationRef, Keep, Message
+from remanence.types import ConversationRef, Erasure, Keep, Message
+from remanence.types.receipt import tombstone
 
 pytestmark = pytest.mark.postgres
 
@@ -293,6 +294,57 @@ async def test_a_segment_that_commits_after_later_ones_gets_its_vectors(
     keys = [first, await indexing, await index_next(store), await index_next(store)]
 
     assert keys == [1, 2, 3, None]
+
+
+async def test_texts_that_are_erased_while_their_vectors_are_written_leave_none(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = await tape(store, 2)
+    state = expect_state(await store.commit_observation(state, observation(1, 2)))
+    task = await store.next_vector_task("one", keep=Keep(), at=START)
+    assert task is not None
+    goes_on = threading.Event()
+
+    def save(connection: Connection) -> bool:
+        vectors.save(connection, task, [[1.0]] * len(task.items))
+        return goes_on.wait()
+
+    assert isinstance(store, SQLStore)
+    saved = asyncio.create_task(write_method(save)(store))
+    idle = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    await until(lambda: bool(server.execute(idle).fetchall()))
+    (segment,) = await store.segments(REF, live=True)
+    gone = [tombstone(message, "") for message in await store.messages(REF, after=0, limit=None)]
+    erasure = Erasure(
+        tombstones=tuple(gone), segments=(segment.id,), remade=(observation(1, 2, id="anew"),)
+    )
+    forgotten = asyncio.create_task(store.forget(state, erasure, at=START))
+    await until(lambda: forgotten.done() or waiting(server) == 1)
+    goes_on.set()
+    await saved
+    await forgotten
+
+    assert server.execute("SELECT item FROM vectors").fetchall() == []
+
+
+async def test_vectors_of_erased_texts_are_reported_not_found_and_removed_by_the_next_erasure(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = await tape(store, 2)
+    expect_state(await store.commit_observation(state, observation(1, 2)))
+    await index_next(store)
+    before = await store.nearest(REF, "one", [1.0], limit=9)
+    server.execute("DELETE FROM segments")
+    server.execute("UPDATE messages SET kind = 'forgotten' WHERE seq = 1")
+
+    hits = await store.nearest(REF, "one", [1.0], limit=9)
+    found = [problem.what for problem in await store.check()]
+    await store.scrub()
+
+    assert len(before) == 3
+    assert [hit.first_seq for hit in hits] == [2]
+    assert any(what.startswith("there are 2 vectors of messages and notes") for what in found)
+    assert len(server.execute("SELECT item FROM vectors").fetchall()) == 1
 
 
 async def test_a_name_that_is_not_unicode_is_refused(store: Store) -> None:

@@ -8,6 +8,8 @@ from psycopg import errors
 from remanence.clock import SystemClock
 from remanence.stores.postgres.errors import find_remedy, reason
 from remanence.stores.postgres.server import begin
+from remanence.stores.sql import vectors
+from remanence.stores.sql.connection import Connection
 from remanence.types import Problem
 
 _WRITE = """
@@ -36,6 +38,17 @@ VACUUM_REMEDY = (
     "grant it the role that owns the tables, or from PostgreSQL 17 on MAINTAIN on all tables"
 )
 """For a role whose erasures leave their text to autovacuum."""
+
+
+def orphan_problems(connection: Connection) -> Iterator[Problem]:
+    """Yield a problem if there are vectors of erased texts, as an older version could leave them."""
+    if count := vectors.count_orphans(connection):
+        yield Problem(
+            conversation=None,
+            level="warning",
+            what=f"there are {count} vectors of messages and notes that were erased or replaced",
+            remedy="the next erasure, of any message or conversation, removes them",
+        )
 
 
 def vacuum_problems(connection: psycopg.Connection) -> Iterator[Problem]:

@@ -18,7 +18,12 @@ from remanence.clock import Clock, SystemClock
 from remanence.errors import Closed, OutcomeUnknown, StoreError, StoreUnavailable
 from remanence.process import OwnProcess
 from remanence.stores.postgres import pgvector
-from remanence.stores.postgres.check import VACUUM_REMEDY, vacuum_problems, write_problems
+from remanence.stores.postgres.check import (
+    VACUUM_REMEDY,
+    orphan_problems,
+    vacuum_problems,
+    write_problems,
+)
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, reason, translate_error
 from remanence.stores.postgres.pool import Unreachable
@@ -96,6 +101,7 @@ class PostgresStore(SQLStore):
         found = await self._read(
             lambda connection: (
                 *inconsistencies(connection, _INDEXED),
+                *orphan_problems(connection),
                 *pgvector.problems(connection),
             )
         )
@@ -106,13 +112,14 @@ class PostgresStore(SQLStore):
             await self._write(lambda _: None)
 
     async def scrub(self, *, if_due: bool = False) -> bool:
-        """Free the space of erased rows; the server overwrites it in its own time.
+        """Remove orphaned vectors, and free the space of erased rows, which the server overwrites later.
 
         The rows are gone already: a failure, such as a full disk, is a warning.
         """
         self._require_writable()
         if not if_due:
             try:
+                await self._write(vectors.remove_orphans)
                 await self._in_thread(self._vacuum)
             except StoreError as error:
                 logger.warning(_NOT_VACUUMED, self._name, "VACUUM failed", error)

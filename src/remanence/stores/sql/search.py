@@ -128,21 +128,28 @@ def find(
 def first_hits(
     connection: Connection, matches: Iterable[Row], *, limit: int, only: RecallFilter
 ) -> tuple[Hit, ...]:
-    """Return the first hits among *matches*, rowids with scores, that pass the filter."""
+    """Return the first hits among *matches*, rowids with scores, that pass the filter.
+
+    Leaves out rows that are gone, as an older version could leave their vectors.
+    """
     hits = (
         (_message_hit if rowid > 0 else _note_hit)(connection, rowid, score)
         for rowid, score in matches
     )
-    return tuple(itertools.islice(filter(only.allows, hits), max(0, limit)))
+    allowed = (hit for hit in hits if hit is not None and only.allows(hit))
+    return tuple(itertools.islice(allowed, max(0, limit)))
 
 
-def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
-    seq, id_, role, name, content, created_at, conversation = connection.execute(
+def _message_hit(connection: Connection, rowid: int, score: float) -> Hit | None:
+    row = connection.execute(
         "SELECT seq, messages.id, role, name, content, messages.created_at, conversations.id "
         "FROM messages JOIN conversations ON conversations.key = conversation "
-        "WHERE messages.key = ?",
+        "WHERE messages.key = ? AND kind = 'message'",
         (rowid,),
     ).get
+    if row is None:
+        return None
+    seq, id_, role, name, content, created_at, conversation = row
     return Hit(
         kind="message",
         text=searchable_text(decode_content(content)),
@@ -157,14 +164,17 @@ def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
     )
 
 
-def _note_hit(connection: Connection, rowid: int, score: float) -> Hit:
+def _note_hit(connection: Connection, rowid: int, score: float) -> Hit | None:
     segment_key, place = divmod(-rowid, MAX_NOTES)
-    id_, first_seq, last_seq, text, encoded_notes, created_at, conversation = connection.execute(
+    row = connection.execute(
         "SELECT segments.id, first_seq, last_seq, text, notes, segments.created_at, "
         "conversations.id FROM segments JOIN conversations ON conversations.key = conversation "
         "WHERE segments.key = ?",
         (segment_key,),
     ).get
+    if row is None:
+        return None
+    id_, first_seq, last_seq, text, encoded_notes, created_at, conversation = row
     at, tag, priority, speaker = decode_time(created_at), None, None, None
     if notes := decode_notes(encoded_notes):
         note = notes[place]

@@ -33,6 +33,11 @@ _CURRENT_FACTS: LiteralString = (
     "FROM fact_vectors JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
     'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL'
 )
+_IS_ORPHAN: LiteralString = (
+    "(item > 0 AND NOT EXISTS (SELECT 1 FROM messages WHERE key = item AND kind = 'message')) "  # noqa: S608 - a constant
+    "OR (item < 0 AND NOT EXISTS (SELECT 1 FROM segments "
+    f"WHERE key = -item / {MAX_NOTES} AND superseded IS NULL))"
+)
 
 
 def next_task(
@@ -44,7 +49,8 @@ def next_task(
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
     _require_comparable(connection, task, found)
-    for item, vector in zip(task.items, found, strict=True):
+    is_there = task.subject == "fact" or _lock_conversation(connection, task.cursor)
+    for item, vector in zip(task.items, found, strict=True) if is_there else ():
         if task.subject == "fact":
             connection.execute(
                 "INSERT INTO fact_vectors (fact, model, vector) "
@@ -71,6 +77,21 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
         "ON CONFLICT (model, subject) DO UPDATE SET cursor = excluded.cursor",
         (_cursor_name(task.model, task.place), task.subject, task.cursor),
     )
+
+
+def _lock_conversation(connection: Connection, segment_key: int) -> bool:
+    """Keep others from erasing what a task is about meanwhile; return whether the segment is there.
+
+    The messages of a purged or erased one are embedded with the segment that took its place.
+    """
+    ref = connection.execute(
+        "SELECT tenant, conversations.id FROM segments "
+        "JOIN conversations ON conversations.key = conversation WHERE segments.key = ?",
+        (segment_key,),
+    ).get
+    if ref is not None:
+        connection.lock(ConversationRef(*ref))
+    return ref is not None
 
 
 def _require_comparable(
@@ -109,6 +130,17 @@ def remove_segment(connection: Connection, segment_key: int) -> None:
         "DELETE FROM vectors WHERE item BETWEEN ? AND ?",
         (note_rowid(segment_key, MAX_NOTES - 1), note_rowid(segment_key, 0)),
     )
+
+
+def count_orphans(connection: Connection) -> int:
+    """Return the number of vectors whose message or note is erased or replaced."""
+    counted: int = connection.execute(f"SELECT count(*) FROM vectors WHERE {_IS_ORPHAN}").get  # noqa: S608 - a constant
+    return counted
+
+
+def remove_orphans(connection: Connection) -> None:
+    """Remove the vectors that `count_orphans` counts."""
+    connection.execute(f"DELETE FROM vectors WHERE {_IS_ORPHAN}")  # noqa: S608 - a constant
 
 
 def count(connection: Connection, conversation: int) -> int:
