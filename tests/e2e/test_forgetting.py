@@ -480,6 +480,30 @@ async def test_a_message_that_is_forgotten_again_is_not_in_the_receipt_again(pat
     assert [message.id for message in receipt.messages] == ["two"]
 
 
+CALL = ToolCallPart(id="call", name="look_up", arguments="{}")
+
+
+@pytest.mark.parametrize(
+    ("message", "altered"),
+    [
+        (Message.assistant(tool_calls=[CALL]), replace(CALL, name="pay")),
+        (Message.assistant(tool_calls=[CALL]), replace(CALL, id="other")),
+        (Message.user(SECRET), CALL),
+    ],
+)
+async def test_a_changed_call_of_a_tombstone_does_not_fit_the_receipt(
+    message: Message, altered: ToolCallPart
+) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(message.replace(id="one"))
+        receipt = await chat.forget("one")
+        (tomb,) = await chat.messages()
+
+    assert chain([tomb]) == receipt.kept
+    assert chain([tomb.replace(content=(altered,))]) != receipt.kept
+
+
 @asynccontextmanager
 async def with_blocks(path: Path, folder: Path) -> AsyncIterator[tuple[Memory, Conversation]]:
     """A memory with a conversation whose messages are also in a file of blocks."""

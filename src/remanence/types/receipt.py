@@ -100,10 +100,18 @@ def chain(messages: Iterable[Message], link: str = "") -> str:
     The `digest` of a message counts only if the message is a tombstone.
     """
     for message in messages:
-        content = (_is_tombstone(message) and message.digest) or digest(message, "")
         fields = (message.seq, message.id, message.role, message.kind, str(message.created_at))
-        link = _sha256(link, *fields, content)
+        link = _sha256(link, *fields, _content_hash(message))
     return link
+
+
+def _content_hash(message: Message) -> str:
+    """Return a hash of the content, and for a tombstone of its digest and the calls and results left."""
+    left = digest(message, "")
+    if not message.digest or not _is_tombstone(message):
+        return left
+    is_text = message.content == (TextPart(text=FORGOTTEN),)
+    return message.digest if is_text else _sha256(message.digest, left)
 
 
 def _is_tombstone(message: Message) -> bool:
