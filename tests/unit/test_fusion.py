@@ -36,6 +36,10 @@ def test_one_ranking_keeps_its_order() -> None:
     assert names(fuse([[hit(name) for name in "cab"]])) == "cab"
 
 
+def test_a_snippet_of_the_beginning_has_the_first_word() -> None:
+    assert snippet(f"Dinner is at eight. {'We talked. ' * 99}", "eight").startswith("Dinner is")
+
+
 def test_a_short_text_is_its_own_snippet() -> None:
     assert snippet("one\ntwo  three", "two") == "one two three"
 

@@ -29,7 +29,7 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
     places = sorted(_places(fold(flat), fold(query)))
     start = _densest(places, characters * 3 // 4) - characters // 8
     start = max(0, min(start, len(flat) - characters))
-    start, end = whole(flat, start, step=1), whole(flat, start + characters)
+    start, end = start and whole(flat, start, step=1), whole(flat, start + characters)
     cut = flat[start:end]
     head, tail = start > 0, end < len(flat)
     if head and " " in cut[:40]:
