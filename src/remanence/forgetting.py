@@ -12,9 +12,9 @@ from remanence.engine.traces import Traces
 from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
 from remanence.facts.vectors import forget_vectors
-from remanence.notes.excerpts import whole
 from remanence.notes.literals import find_literals
 from remanence.notes.plain_text import everything_in, plain_text
+from remanence.recall.snippets import snippet
 from remanence.runtime import Runtime
 from remanence.types import (
     ConversationRef,
@@ -217,8 +217,8 @@ def _contains(text: str, words: str) -> bool:
 
 
 def _beginning(message: Message) -> str:
-    text = " ".join(message.full_text.split())
-    return text[: whole(text, _SHOWN_CHARACTERS)]
+    """Return the first words; of a secret cut in two, no pattern would recognise the first part."""
+    return snippet(message.full_text, "", characters=_SHOWN_CHARACTERS)
 
 
 async def finish_forgetting(runtime: Runtime, ref: ConversationRef, blocks: BlockStore) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, RemanenceError, WrongUser
+from remanence.notes.redact import redact
 from remanence.recall.snippets import redact_snippet
 from remanence.types import ErrorText, Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
@@ -211,7 +212,7 @@ class _Calls:
         for place in found.messages[:MAX_CANDIDATES]:
             is_other = place.conversation != self._conversation.id
             of = f", conversation: {place.conversation}" if is_other else ""
-            lines.append(f"- message {place.seq}: {place.text} (id: {place.id}{of})")
+            lines.append(f"- message {place.seq}: {redact(place.text)} (id: {place.id}{of})")
         if more := len(found.messages[MAX_CANDIDATES:]):
             lines.append(f"- and {more} more messages: ask for it in more words")
         return "\n".join(lines) or "Nothing says that."

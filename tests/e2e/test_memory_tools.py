@@ -209,6 +209,18 @@ async def test_what_the_user_asks_to_forget_is_found_first_and_then_forgotten() 
         assert await chat.recall("Lisbon") == ()
 
 
+@pytest.mark.parametrize("begin", ["", "We walked to the harbour. " * 7])
+async def test_a_list_of_what_may_be_forgotten_shows_a_model_no_secret(begin: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user(f"{begin}My token is tok_Tiger!99x_8814-2207.", id="m1"))
+
+        listed = await caller(chat)("memory_forget", query="tok_Tiger")
+
+    assert listed.startswith("- message 1: user: ")
+    assert "Tiger" not in listed
+
+
 async def test_what_was_said_in_another_conversation_is_found_and_forgotten_there() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         for name, user in (("old", "ana"), ("theirs", "bo"), ("nobodys", None)):

@@ -21,7 +21,7 @@ FORGOTTEN: Final = "[forgotten]"
 class ForgottenMessage:
     """The location of a forgotten message, and the salted hash of its content.
 
-    A candidate has the first 200 characters of its `text` with its speaker, on one line, and no hash.
+    A candidate has the first words of its `text` with its speaker, on one line, and no hash.
     """
 
     conversation: str
