@@ -1381,3 +1381,53 @@ async def test_a_summary_stands_before_the_excerpt_of_the_message_that_followed_
     assert sent[:at] == history[:4]
     assert sent[at + 1]["content"].startswith(LONG.format(7))
     assert sent[at + 2 :] == rest[1:]
+
+
+@pytest.mark.parametrize("path", [RESPONSES, MESSAGES])
+async def test_a_history_that_begins_with_a_compaction_of_the_tape_continues_it(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """However short it is: the provider's own compaction is in no other conversation."""
+    said, answer = COMPACTED[path]
+    upstream.script(Raw(tuple(map(json.dumps, answer))), Reply("Yes."), Reply("No."))
+    await ask(proxy, path, [user("Hi."), assistant("Yes?"), user("A boat?")], stream=True)
+    await ask(proxy, path, [*said, user("Daily?")])
+    await ask(proxy, path, [*said, user("Daily?"), assistant("Yes."), user("At nine?")])
+
+    (tape,) = (await tapes(memory)).values()
+    assert [text.partition(": ")[2] for text in tape if text.startswith("user")] == [
+        "Hi.", "A boat?", "Daily?", "At nine?",
+    ]  # fmt: skip
+
+
+COMPACTION: dict[str, Any] = {"type": "compaction", "id": "cmp_1", "encrypted_content": "g"}
+AT_TEN = {"type": "message", **assistant([{"type": "output_text", "text": "At ten."}])}
+BLOCKS = [{"type": "compaction", "content": "A boat."}, {"type": "text", "text": "At ten."}]
+COMPACTED: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    RESPONSES: (
+        [COMPACTION, AT_TEN],
+        [
+            {"type": "response.output_item.done", "item": COMPACTION},
+            {"type": "response.output_item.done", "item": AT_TEN},
+            {"type": "response.completed"},
+        ],
+    ),
+    MESSAGES: (
+        [assistant(BLOCKS)],
+        [
+            {
+                "type": "content_block_start",
+                "index": 0,
+                "content_block": {"type": "compaction", "content": None},
+            },
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "compaction_delta", "content": "A boat."},
+            },
+            {"type": "content_block_start", "index": 1, "content_block": BLOCKS[1]},
+            {"type": "message_stop"},
+        ],
+    ),
+}
+"""The items or messages of an answer that compacts, and its events."""

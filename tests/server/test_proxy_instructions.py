@@ -12,6 +12,9 @@ from tests.wire.servers import ModelServer
 
 from remanence import Memory, Policy, count_tokens
 from remanence.server.app import create_app
+from remanence.server.proxy.api import read_units
+from remanence.server.proxy.instructions import keep_instructions
+from remanence.server.proxy.responses import OpenAIResponses
 
 Body = dict[str, Any]  # JSON
 
@@ -319,3 +322,32 @@ async def test_instructions_whose_message_leaves_a_full_window_take_room_all_the
     sent = sent_to(upstream, MESSAGES)
     assert rules in texts_of(sent)
     assert count_tokens(json.dumps(sent)) < 8_000
+
+
+OLDER, NEWER = [{"type": "compaction", "id": f"cmp_{n}", "encrypted_content": "g"} for n in (1, 2)]
+
+
+async def test_the_newest_compaction_of_openai_is_sent_on_behind_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """It stands for a past that no notes have, in a form that only OpenAI can read."""
+    history = [user(RESPONSES, "Book the hotel."), OLDER]
+    for number in range(12):
+        history.append(user(RESPONSES, LONG.format(number) * 2))
+        await ask(proxy, RESPONSES, history)
+        history += [noted(), NEWER] if number == 1 else [noted()]
+        await observe(memory)
+    await ask(proxy, RESPONSES, [*history, user(RESPONSES, "And now?")])
+
+    before, sent = sent_to(upstream, RESPONSES, -2), sent_to(upstream, RESPONSES)
+    assert len(sent) < len(history) - 10
+    assert before[1] == sent[1] == NEWER
+    assert OLDER not in sent
+
+
+def test_a_reference_to_a_compaction_is_sent_on_like_the_item() -> None:
+    reference = {"type": "item_reference", "id": "cmp_1"}
+    history = [user(RESPONSES, "Book the hotel."), reference, user(RESPONSES, "And a boat.")]
+    units = read_units(OpenAIResponses(), history, {"cmp_1": OLDER})
+
+    assert keep_instructions(units).objects == [reference]

@@ -20,6 +20,7 @@ _TEXTS: Final = {
     "thinking_delta": "thinking",
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
+    "compaction_delta": "content",
 }
 
 _HOUR: Final = {**CACHE_CONTROL, "ttl": "1h"}

@@ -66,6 +66,12 @@ def key_of(message: Message) -> str:
     return json.dumps([message.role, *keys])
 
 
+def compactions(message: Message) -> set[str]:
+    """Return the ids, or else the JSON, of a message's items that replace all before them."""
+    others = (part for part in message.content if isinstance(part, OtherPart))
+    return {_part_key(part)[-1] for part in others if part.type == "compaction"}
+
+
 def is_equal(stored: Message, resent: Message) -> bool:
     """Return whether two messages have the same key."""
     return key_of(stored) == key_of(resent)

@@ -1,11 +1,12 @@
-"""Prompts in a history, and instructions of the client's program, which no notes cover."""
+"""Prompts, compactions, and instructions of the client's program, which no notes cover."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from remanence.notes.program_text import instructions_in
-from remanence.server.proxy.api import Unit, is_prompt
+from remanence.server.proxy.api import Unit, is_prompt, is_reference
+from remanence.server.proxy.identity import compactions
 from remanence.wire.json_value import JsonObject
 
 _EARLY_CHARACTERS: Final = 200_000
@@ -19,6 +20,8 @@ _LATER_CHARACTERS: Final = 20_000
 Programs add files, lists of tasks and more there, without an end.
 """
 
+_COMPACTION: Final = "compaction"
+
 
 class Kept(NamedTuple):
     """The objects to forward, and the indices of units with instructions that have no room."""
@@ -28,17 +31,22 @@ class Kept(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """An object of the unit at an index, and the blocks that have instructions."""
+    """An object of the unit at an index, and the blocks that have instructions.
+
+    Without blocks the object is kept whole; of those with equal keys, only the newest.
+    """
 
     at: int
     one: JsonObject
-    blocks: Sequence[JsonObject]
+    blocks: Sequence[JsonObject] = ()
+    key: str = ""
 
 
 def keep_instructions(units: Sequence[Unit], whole: Collection[int] = ()) -> Kept:
     """Return the objects of the units at the indices *whole*, and the instructions in all others.
 
-    Of equal ones only the newest is kept, as it may take back another one in between.
+    Of equal ones only the newest is kept, as it may take back another one in between, and only the
+    newest compaction, which stands for those before it.
     """
     answers = (at for at, unit in enumerate(units) if unit.message.role == "assistant")
     first_answer = next(answers, len(units))
@@ -51,12 +59,12 @@ def keep_instructions(units: Sequence[Unit], whole: Collection[int] = ()) -> Kep
     dropped = {at for texts in (early, later) for text, at in texts.items() if text not in kept}
     objects: list[JsonObject] = []
     taken: set[str] = set()
-    for at, one, blocks in reversed(sources):
+    for at, one, blocks, key in reversed(sources):
         texts = kept_early if at < first_answer else kept_later
         if at in whole:
             objects.append(one)
         elif not blocks:
-            objects += _take([(json.dumps(one), one)], taken)
+            objects += _take([(key, one)], taken)
         elif left := list(_take([(b["text"], b) for b in blocks if b["text"] in texts], taken)):
             is_text = isinstance(one.get("content"), str)
             objects.append({**one, "content": left[0]["text"] if is_text else left[::-1]})
@@ -94,9 +102,17 @@ def _sources(units: Sequence[Unit], whole: Collection[int]) -> Iterator[_Source]
     for at, unit in enumerate(units):
         for one in unit.objects:
             if at in whole or is_prompt(one):
-                yield _Source(at, one, ())
+                yield _Source(at, one, key=json.dumps(one))
+            elif _is_compaction(one, unit):
+                yield _Source(at, one, key=_COMPACTION)
             elif blocks := list(_instruction_blocks(one)):
                 yield _Source(at, one, blocks)
+
+
+def _is_compaction(one: JsonObject, unit: Unit) -> bool:
+    """Return whether an object of a unit is an encrypted item of OpenAI that replaces all before it."""
+    is_referred = is_reference(one) and one.get("id") in compactions(unit.message)
+    return is_referred or one.get("type") == _COMPACTION
 
 
 def _instruction_blocks(one: JsonObject) -> Iterator[JsonObject]:

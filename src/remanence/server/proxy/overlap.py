@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from remanence.server.proxy.identity import (
     chain,
+    compactions,
     is_changed_copy,
     is_equal,
     is_same,
@@ -16,7 +17,8 @@ MIN_MESSAGES: Final = 6
 _MIN_TEXT: Final = 80
 _MIN_CALL: Final = 8
 """Evidence that a history with another beginning belongs to a tape. At least two messages must
-overlap, and reach one of these: number of messages, characters of texts, length of a call's id.
+overlap, and reach one of these: number of messages, characters of texts, length of a call's id. A
+compaction of the provider is evidence enough.
 
 Less is not enough: many conversations share a greeting and its answer.
 """
@@ -47,7 +49,7 @@ def find_overlap(
     if not end:
         return None
     last_key, before_last = key_of(end[-1]), (end[-2].id or "") if len(end) > 1 else ""
-    for length in range(len(messages), max(1, shortest - 1), -1):
+    for length in range(len(messages), max(0, shortest - 1), -1):
         if keys[length - 1] != last_key and not is_changed_copy(end[-1], messages[length - 1]):
             continue
         first = max(0, length - len(end))
@@ -69,6 +71,8 @@ def _is_evident(pairs: Sequence[tuple[Message, Message]], *, slides: bool) -> bo
     results = [result.call_id for _, new in known for result in new.tool_results]
     unchanged = {new.text for old, new in known if is_equal(old, new)}
     texts = unchanged | {new.text for _, new in known if new.role == "user"}
+    if any(compactions(old) & compactions(new) for old, new in known):
+        return True
     return len(known) > 1 and (
         len(known) >= MIN_MESSAGES
         or sum(map(len, texts)) >= _MIN_TEXT
