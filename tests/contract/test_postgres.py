@@ -129,6 +129,22 @@ async def test_connections_have_our_name_unless_the_url_or_the_environment_gives
     assert name == (expected,)
 
 
+async def test_texts_are_unicode_whatever_encoding_the_environment_or_the_url_has_for_clients(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty(database)
+    for encoding, in_url in (("SQL_ASCII", {}), ("LATIN1", {"client_encoding": "LATIN1"})):
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+        store = await open_store(url_of(database, **in_url))
+        await store.append(REF, [hello("Łódź 👍")], user=None)
+        problems = await store.check()
+        texts = [message.text for message in await store.messages(REF, after=0, limit=9)]
+        await store.close()
+
+        assert problems == ()
+        assert texts[-1] == "Łódź 👍"
+
+
 @pytest.mark.parametrize(
     ("in_url", "limit"), [({}, "10s"), ({"options": "-c%20lock_timeout%3D0"}, "0")]
 )

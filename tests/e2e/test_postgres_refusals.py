@@ -157,6 +157,22 @@ async def test_a_database_or_role_that_is_not_there_is_named(database: str, doct
 
 
 @pytest.mark.postgres
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_keep_all_characters_is_named(
+    postgres: str, doctor: Doctor, encoding: str
+) -> None:
+    name = sql.Identifier(f"test_{secrets.token_hex(8)}")
+    create = "CREATE DATABASE {} ENCODING {} LOCALE 'C' TEMPLATE template0"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL(create).format(name, encoding))
+        try:
+            words = f"has the encoding {encoding}", "with ENCODING 'UTF8' TEMPLATE template0"
+            await expect(url_of(postgres, dbname=name.as_string()[1:-1]), doctor, *words)
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.mark.postgres
 async def test_a_schema_that_is_not_there_is_named(database: str) -> None:
     text = await refused(url_of(database, options="-csearch_path%3Delsewhere"))
 

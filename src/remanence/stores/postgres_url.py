@@ -18,7 +18,7 @@ def connection_string(url: str) -> str:
     """Return a URL's options, with our name, and timeouts that detect a vanished server within 20 s.
 
     By default, a call on an open connection waits as long as the kernel retransmits its packets,
-    some 15 minutes on Linux.
+    some 15 minutes on Linux. Text is always exchanged as UTF-8, as other encodings lack characters.
     """
     given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    return make_conninfo(**{**_DEFAULTS, **given})
+    return make_conninfo(**{**_DEFAULTS, **given, "client_encoding": "UTF8"})

@@ -48,11 +48,17 @@ def database_name(url: str) -> str:
 
 
 def require_server(connection: psycopg.Connection, url: str, name: str) -> None:
-    """Raise `StoreUnavailable` if the server is too old, or behind a transaction pooler."""
+    """Raise `StoreUnavailable` for an old server, another encoding than UTF-8, or a pooler of transactions."""
     if connection.info.server_version < _OLDEST_VERSION:
         version = connection.info.parameter_status("server_version")
         raise StoreUnavailable(
             f"{name}: the server is PostgreSQL {version}: upgrade it to 15 or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreUnavailable(
+            f"{name} has the encoding {encoding}, which lacks characters: create a database with "
+            "ENCODING 'UTF8' TEMPLATE template0"
         )
     if _pools_transactions(connection, url):
         raise StoreUnavailable(
