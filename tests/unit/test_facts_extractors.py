@@ -99,10 +99,26 @@ async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profil
         ("زوجي يعمل في طنطا، كم مرة يمر القطار؟", "زوجي يعمل في طنطا"),
         ("What can I cook tonight, I'm vegan?", "I'm vegan"),
         ("Что мне приготовить, я вегетарианка?", "я вегетарианка"),
+        ("У меня двое сыновей, куда нам поехать летом?", "У меня двое сыновей"),
     ],
 )
 async def test_what_a_sentence_states_beside_its_question_is_a_fact(text: str, stated: str) -> None:
     assert [draft.summary for draft in await extracted(text)] == [stated]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Are you allergic to cats, Bo?",
+        "@kim you work nights, right?",
+        "Du isst kein Fleisch, oder?",
+        "Ty jesz mięso, tak?",
+        "Am I allergic to penicillin, Bo?",
+        "Do I owe Kim 30 euros, Bo?",
+    ],
+)
+async def test_a_question_to_somebody_states_nothing_of_who_asks(text: str) -> None:
+    assert await extracted(text) == ()
 
 
 @pytest.mark.parametrize(

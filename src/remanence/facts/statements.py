@@ -33,9 +33,9 @@ from remanence.observers.extractive.sentence_scores import (
 )
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.answers import needs_question
-from remanence.observers.learned.features import Line
+from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.forgetting import may_request, score_of_request
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import (
     MAX_BACK,
@@ -57,6 +57,9 @@ _PERSONAL = 1.0
 _CONDITIONS = frozenset({"if", "when"})
 """Classes of the words that begin what is only supposed, or only says of when the question is."""
 _OPENING_WORDS = 2
+_ADDRESS = frozenset({"you", "your"})
+_AUXILIARY = frozenset({"be", "do", "can", "should", "will", "would", "must"})
+"""Classes of verbs that ask before their speaker; what one has comes first in Russian: "У меня …"."""
 _LIKELY_DEPENDENT = -1.0
 """Score from which a statement is joined to a sentence before it that is none.
 
@@ -347,8 +350,28 @@ def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
 
 
 def _is_meant(side: Line, scores: Scores) -> bool:
-    """Return whether a side of a question is a statement in its speaker's own name."""
-    return states(side) and not is_borrowed(scores) and _OPENING_MARK not in side.text
+    """Return whether a side of a question is a wish or a statement in its speaker's own name.
+
+    Words to somebody that say neither "I" nor "my" state nothing of the speaker: "You ski, right?".
+    """
+    if not states(side) or is_borrowed(scores) or _OPENING_MARK in side.text:
+        return False
+    return _asks(side) or not (_begins_as_question(side.text) or _is_about_somebody(side.text))
+
+
+def _begins_as_question(text: str) -> bool:
+    """Return whether a text begins with a verb before its speaker: "Am I", "Kann ich"."""
+    (_, verb), (_, subject), *_ = (*_tokens(text), ("", ()), ("", ()))
+    return "i" in subject and not _AUXILIARY.isdisjoint(verb)
+
+
+def _is_about_somebody(text: str) -> bool:
+    addresses = any(not _ADDRESS.isdisjoint(classes) for _, classes in _tokens(text))
+    return addresses and not names_speaker(text)
+
+
+def _tokens(text: str) -> Sequence[tuple[str, Classes]]:
+    return tag(text, [word.lower() for word in WORD.findall(text)])
 
 
 def _is_supposed(text: str, *spans: Span) -> bool:
