@@ -107,6 +107,38 @@ async def test_what_a_sentence_states_beside_its_question_is_a_fact(text: str, s
 
 
 @pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("Keep your replies brief, right?", "Keep your replies brief"),
+        ("Nenn mich bitte Kiki, ja?", "Nenn mich bitte Kiki"),
+        ("Réponds toujours en trois lignes, d'accord?", "Réponds toujours en trois lignes"),
+        ("Rispondi sempre in italiano, va bene?", "Rispondi sempre in italiano"),
+        ("Sin emojis en tus respuestas, ¿vale?", "Sin emojis en tus respuestas"),
+    ],
+)
+async def test_what_a_sentence_wishes_before_it_asks_to_agree_is_a_wish(
+    text: str, wish: str
+) -> None:
+    (found,) = await extracted(text)
+
+    assert (found.summary, found.type) == (wish, "behavior")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Book me a table for two, okay?",
+        "Schreib mir eine Mail an Tom, ja?",
+        "Tradúceme esto, ¿vale?",
+        "Do you prefer tea, coffee, cocoa?",
+        "Tu préfères la mer, la montagne, la ville ?",
+    ],
+)
+async def test_a_task_or_a_choice_in_a_question_is_no_wish(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Are you allergic to cats, Bo?",

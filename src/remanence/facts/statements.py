@@ -16,6 +16,7 @@ from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
     find_end,
+    is_few_words,
     is_fragment,
     is_remark,
     join_scores,
@@ -320,7 +321,8 @@ def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
 def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
     """Yield the fact about the user that a sentence states before its question, or else behind it.
 
-    Where the question begins is where the scores of both sides differ most.
+    Before a few words it may be an instruction: "Keep it short, okay?". Where the question begins is
+    where the scores of both sides differ most.
     """
     text = QUESTION_MARK.sub("", asking.text)
     found = tuple(parts(text, Span(0, len(text))))
@@ -337,7 +339,8 @@ def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
         scores, tail_scores = scorer().score(head), scorer().score(tail)
         if is_borrowed(scores):
             continue
-        if above > 0 and not is_impersonal(scores):
+        instructs = _asks(head) and scorer().over(scores, "inst") >= 0 and is_few_words(tail.text)
+        if above > 0 and (instructs or not is_impersonal(scores)):
             if _is_meant(head, scores) and not _is_supposed(text, last):
                 before.append((above, Span(at.start, at.start + last.end), head))
         elif is_impersonal(scores) and scorer().over(tail_scores, "personal") >= _PERSONAL:
