@@ -403,6 +403,20 @@ def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written
         "z.B. Leinen",
         "9 p.m. or 10 p.m.",
         "ratio 1 : 3",
+        "tubes of 9''",
+        "f'' = 7",
+        "a frost of –23 °C",
+        "a gain of –€40",
+        "the house 'Blauwe Zee'",
+        "the house ‘Blauwe Zee’",
+        "'t Zand",
+        "’n Braai",
+        "summers of '68",
+        "'Ukbara",
+        "the framework .NEST",
+        "path='c d'",
+        "range (3, 8]",
+        "price of ~~70 euros~~ 65 euros",
         "keys 'inv-7' and 'inv-8'",
         "board of 7' x 9'",
         "word „Hof“",
@@ -526,12 +540,14 @@ def test_a_note_keeps_the_signs_before_and_after_a_value(value: str) -> None:
         "We **decided** to move the *release of Greta* to **12 May**.",
         "We __decided to move__ the _release_ of Greta to ***12 May***.",
         "**We decided to *move the release* of Greta to 12 May.**",
+        "We '''decided''' to move ''the release'' of Greta to '''12 May'''.",
     ],
 )
 def test_marks_of_emphasis_are_in_no_note(said: str) -> None:
     text = _whole(Message.user(said))
     assert "Greta" in text
     assert not {"*", "_"} & set(text)
+    assert "''" not in text
 
 
 def test_a_negated_decision_is_none() -> None:

@@ -33,6 +33,9 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
         ("il reste 1\u202f250\u202f300,50 € à payer", "1\u202f250\u202f300,50 €", "number"),
         ("it costs 1,250.50 today", "1,250.50", "number"),
         ("up by 12.5% again", "12.5%", "number"),
+        ("kept at –23 °C there", "–23 °C", "number"),
+        ("a tube of 9'' here", "9''", "number"),
+        ("a tube of 9″ here", "9″", "number"),
         ("call getUser() first", "getUser()", "code"),
         ("rename user_id there", "user_id", "code"),
         ("run `npm ci` here", "npm ci", "code"),
@@ -102,6 +105,12 @@ def test_a_german_noun_is_no_lost_name_but_a_full_name_is() -> None:
 
 def test_full_width_digits_are_the_same_number() -> None:
     assert _lost(["価格は１２３円"], "価格 123円") == ()
+
+
+def test_a_number_without_its_minus_is_lost_whatever_the_minus_looks_like() -> None:
+    assert _lost(["kept at –23 °C there"], "kept at 23 °C") == ("–23 °C",)
+    assert _lost(["kept at –23 °C there"], "kept at -23 °C") == ()
+    assert _lost(["rooms 10–12 are free"], "rooms 10–12") == ()
 
 
 def test_a_very_long_text_is_scanned_at_its_ends() -> None:

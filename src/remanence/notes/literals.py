@@ -28,7 +28,10 @@ MAX_SCANNED = 200_000
 
 _SPACED = r"(?<!\d[ \u00a0\u202f])\d{1,3}(?:[ \u00a0\u202f]\d{3}){1,2}(?![ \u00a0\u202f]?\d)"
 """A number whose thousands are set off by spaces, unless more numbers are beside it."""
-_UNIT = r"%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b"
+_SIGN = r"(?:[–−]|[€$£¥₩+-]?\s?)"
+_UNIT = (
+    r"%|€|£|¥|₩|°C?|′|″|''|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b"
+)
 _FILE_TYPE = (
     r"py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php"
     r"|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz"
@@ -62,7 +65,10 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
         "id",
         rf"(?<!\w)(?<![A-Za-z0-9]-){_HAS_DIGIT}{_HAS_LETTER}[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b",
     ),
-    ("number", rf"(?<![\w.])[€$£¥₩+-]?\s?(?:{_SPACED}|\d+)(?:[.,]\d+)*(?:\s?(?:{_UNIT}))?(?![\w])"),
+    (
+        "number",
+        rf"(?<![\w.]){_SIGN}(?:{_SPACED}|\d+)(?:[.,]\d+)*(?:\s?(?:{_UNIT}))?(?![\w])",
+    ),
     ("id", r"\b(?!\d+(?:st|nd|rd|th)\b)(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
     ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}\(\)"),
     ("code", r"\b[a-z]\w*_\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"),
@@ -74,6 +80,8 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
 _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once
 _THOUSANDS = re.compile(rf"(?<=\d),(?=\d{{3}})|(?<![\d.,]){_SPACED}")
 _CURRENCIES = "€$£¥₩"
+_ALIKE = str.maketrans("’–−", "'--")
+"""Apostrophes and minus signs, and the marks that they are compared as."""
 _NOUNS_IN_CAPITALS = frozenset({"de"})
 """Languages in which a capital letter is no sign of a name."""
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
@@ -98,8 +106,9 @@ def find_literals(text: str) -> tuple[Literal, ...]:
 class LossReport:
     """The literals that notes lost from a source, which is added piece by piece.
 
-    Values are compared regardless of letter case, currency signs, thousand separators and full-width
-    digits. In German a single word with a capital letter is mostly no name, and is left out.
+    Values are compared regardless of letter case, currency signs, thousand separators, full-width
+    digits and the form of a minus sign. In German a single word with a capital letter is mostly no
+    name, and is left out.
     """
 
     def __init__(self, note_text: str) -> None:
@@ -161,7 +170,7 @@ def _opens_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _normal(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_ALIKE)
     return " ".join(_THOUSANDS.sub(_without_marks, folded).split())
 
 

@@ -13,15 +13,19 @@ from remanence.observers.extractive.sentences import CODE
 
 _UNITS = "%٪％؉‰℃℉㎀-㏟"
 """Signs behind a number, as a class of characters: per cent, and the squared units of Japanese."""
-_BEFORE = r"(?:[^\w!$€£¥#@~/+`.*±≈≤≥≠-]|\.(?![a-z\d])|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+"
+_BEFORE = (
+    r"(?:[^\w!$€£¥#@~/+`.*±≈≤≥≠–-]|–(?![$€£¥]?\d)"
+    r"|\.(?!\w)|(?<=\.)\.|\*(?![\w.*/])|!(?!\w))*+"
+)
 _ENDS = rf"\w{_UNITS}€£¥°`)+/"
 _EDGES = re.compile(rf"^({_BEFORE})(.*(?:[{_ENDS}]|(?<=[A-Za-z])#)|)([^{_ENDS}]*+)$", re.DOTALL)
 """Punctuation around a word; the dot of ".env" and the marks of "!402" and "!build/" are part of it."""
-_CHUNK = re.compile(rf"(?:{CODE}|\S)+")
-"""A word with the marks around it; code between backticks is one word, however many it has."""
+_STRUCK = r"~~[^~\n]{1,200}~~"
+_CHUNK = re.compile(rf"(?:{CODE}|{_STRUCK}|\S)+")
+"""A word with the marks around it; code between backticks, or what is struck out, is one word."""
 _CODE_SIGNS = frozenset("^$*+?|{[\\<=~")
 """Marks of which prose seldom has two in a word, unlike patterns and templates: `^[a-z]*$`."""
-_CODE_MARKS = re.compile(r"[{}]|\w\W*\"\W*\w")
+_CODE_MARKS = re.compile(rf"[{{}}]|\w\W*\"\W*\w|{_STRUCK}")
 """Braces, and quotation marks within a word, which prose does not have: `-d'{"name":"John"}'`."""
 _KANA_AND_HAN = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SCRIPT_WITHOUT_SPACES = re.compile(rf"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{_KANA_AND_HAN}]+")
@@ -56,9 +60,9 @@ _BETWEEN = frozenset("-–−—:;")
 """Marks kept where a space stands on both sides of them, as French has before a colon."""
 _QUOTES = frozenset("«»„“”")
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\w'’]*$)")
-"""The end of "po'" and "weeks'", if nothing in the clause opens a quotation that it may close."""
-_OPENS_QUOTE = re.compile(r"(?<!\w)['‘’](?=\w)")
+_APOSTROPHES = frozenset("'‘’‚")
+_SEVERAL_APOSTROPHES = re.compile(r"(?<!\w)('{2,5})(?=\w)([^\n]{1,200}?)(?<=\w)\1(?!\w)")
+"""Text between them is set in italics or bold, unlike the inches of 6''."""
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -82,14 +86,9 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     *opens* marks the start of a sentence; *glued* means that no space precedes the first word.
     """
     follows_denial = False
-    chunks = _CHUNK.findall(text)
-    is_quoted = _OPENS_QUOTE.search(text)
+    chunks = _CHUNK.findall(_SEVERAL_APOSTROPHES.sub(r"'\2'", text))
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
-        if glued and word is not None and chunk[0] in "'’":  # "March 1's"
-            word = word._replace(text=f"'{word.text}")
-        if word is not None and not is_quoted and (mark := _APOSTROPHE.search(chunk)):
-            word = word._replace(text=_with_apostrophe(word.text, mark[0]))
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
         if place and chunks[place + 1 :] and chunk in _BETWEEN:
@@ -106,12 +105,6 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         follows_denial = word.key in vocabulary.denials
         yield word._replace(glued=True) if glued else word
         glued = False
-
-
-def _with_apostrophe(text: str, mark: str) -> str:
-    """Return a word with the apostrophe at its end, before the marks that follow it."""
-    core = text.rstrip(_KEPT_TAIL)
-    return core.removesuffix(mark) + mark + text[len(core) :]
 
 
 def _after_number(chunk: str, word: Word | None) -> Word | None:
@@ -158,10 +151,13 @@ def _without_loose_ends(text: str) -> str:
     if text.count("`") % 2:
         text = text.replace("`", "")
     is_quoted = sum(map(text.count, _QUOTING)) % 2 == 0
+    is_interval = sum(map(text.count, "([")) == sum(map(text.count, ")]"))
     for opening, closing in _PAIRS:
         if opening in _QUOTING and (is_quoted or (opening == "“" and "„" in text)):
             continue  # it closes a quotation
         if text.count(opening) == (text.count(closing) if opening != closing else 0):
+            continue
+        if opening in "([" and is_interval:
             continue
         if opening == closing:
             text = text.strip(opening) if text.count(opening) % 2 else text
@@ -264,22 +260,19 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     opening = "".join(mark for mark in lead if mark in _OPENING + _TURNED_OPENING)[-2:]
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL + _TURNED_CLOSING)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
-    opens_quote = "'" in lead and "'" in core + tail
-    ends_quote = "'" in tail and ("'" in lead + core or core[-1].isdigit())
-    before = _marks_of_value(lead, quoted=opens_quote)
+    before = _marks_of_value(lead)
     if before:
         opening, before = "", "".join(mark for mark in lead if mark in opening + before)
-    text = before + core + _marks_of_value(tail.replace("--", ""), quoted=ends_quote)
+    text = before + core + _marks_of_value(tail.replace("--", ""))
     # "AM", "US" and "IT" are other words than "am", "us" and "it", as "A-" and "°C" than "a" and "c".
     is_shown = (len(core) > 1 and core.isupper()) or text != core
     dropped = key in vocabulary.drop and not is_shown
     return Word(f"{opening}{text}{closing}", key, dropped, is_name=is_name)
 
 
-def _marks_of_value(marks: str, *, quoted: bool) -> str:
-    """Return the signs among the marks on one side of a value, and if it is quoted, one quote."""
-    once = re.sub("'+", "'", marks)
-    return "".join(mark for mark in once if _is_sign(mark) or (quoted and mark == "'"))
+def _marks_of_value(marks: str) -> str:
+    """Return the signs and the apostrophes among the marks on one side of a value."""
+    return "".join(mark for mark in marks if _is_sign(mark) or mark in _APOSTROPHES)
 
 
 @lru_cache(maxsize=2_000)
