@@ -119,6 +119,18 @@ def test_facts_hold_from_the_time_of_their_message_on_in_whatever_order_an_expor
     }
 
 
+def test_an_evening_of_an_export_is_of_its_day_in_the_time_zone_that_is_given(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    evening = node("q", "root", "My surgery is tomorrow at 8:15.", create_time=1657859400.0)
+    file = write(tmp_path / "conversations.json", [chatgpt(evening)])
+    imported(cli, file, url, "--timezone", "America/Los_Angeles")
+
+    (fact,) = json.loads(cli("facts", "me", "--db", url, "--json").stdout)["facts"]
+
+    assert "2022-07-15" in fact["summary"]
+
+
 def test_an_export_of_claude_is_read_by_its_blocks_or_its_text(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -343,7 +343,9 @@ def test_a_database_that_fails_while_it_is_observed_is_one_line_of_error(
 
 
 @pytest.mark.parametrize("key", ["created_at", "createdAt", "create_time", "timestamp", "date"])
-@pytest.mark.parametrize("value", ["2025-05-01T08:00:00Z", 1746086400, 1746086400.0, 1746086400000])
+@pytest.mark.parametrize(
+    "value", ["2025-05-01T08:00:00Z", 1746086400, 1746086400.0, 1746086400000, "1746086400"]
+)
 def test_the_time_of_a_message_is_read_in_each_common_form(
     cli: Cli, tmp_path: Path, url: str, key: str, value: object
 ) -> None:
@@ -359,6 +361,22 @@ def test_the_time_of_a_message_is_read_in_each_common_form(
     for name in "ab":
         (message,) = imported(cli, url, name)
         assert message["created_at"] == "2025-05-01T08:00:00+00:00"
+
+
+def test_times_without_an_offset_are_in_the_time_zone_that_is_given(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    times = ("2022-07-14T21:30", "2022-07-15T04:30Z", 1657859400, "2022-07-15T06:30+02:00")
+    lines = [said("a", f"Number {at}", created_at=at) for at in times]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    unknown = cli("import", file, "--db", url, "--timezone", "California")
+    assert cli("import", file, "--db", url, "--timezone", "America/Los_Angeles").returncode == 0
+
+    there = "2022-07-14T21:30:00-07:00"
+    read = [message["created_at"] for message in imported(cli, url, "a")]
+    assert read == [there, there, there, "2022-07-15T06:30:00+02:00"]
+    assert "'California' is not a time zone: write its name" in " ".join(unknown.stderr.split())
 
 
 def test_a_message_without_a_time_has_that_of_the_one_before_or_else_after(

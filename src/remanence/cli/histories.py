@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -66,7 +66,8 @@ class HistoryReader:
     message ids. Content of an export that a message cannot have is counted in `left_out`, and keys
     of a user's message that are not read; `unreadable` names conversations and messages of an export
     that are damaged, with the reason. A message without a time has that of the one before in its
-    conversation, or else of a later one nearby.
+    conversation, or else of a later one nearby. Times without an offset, or in UTC, get the offset of
+    `timezone`.
     """
 
     name: str
@@ -75,6 +76,7 @@ class HistoryReader:
     conversation: str | None
     user: str | None
     max_message_bytes: int
+    timezone: tzinfo = UTC
     left_out: LeftOut = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
     _times: Recent[ConversationRef, datetime] = field(
@@ -144,7 +146,7 @@ class HistoryReader:
 
     def _read(self, record: Record) -> HistoryMessage:
         own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
-        message, _ = read_message(record, str(own))
+        message, _ = read_message(record, str(own), self.timezone)
         check_message(message, max_bytes=self.max_message_bytes)
         conversation = _text(record, "conversation") or self.conversation
         if conversation is None:

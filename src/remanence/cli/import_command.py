@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain
 from typing import Annotated, BinaryIO, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -66,6 +67,15 @@ class Imported:
     left_out: dict[str, int] = field(default_factory=dict)
 
 
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise typer.BadParameter(
+            f"{name!r:.80} is not a time zone: write its name, such as America/Los_Angeles"
+        ) from None
+
+
 async def run(
     *,
     file: HistoryFile,
@@ -76,6 +86,12 @@ async def run(
         str | None, typer.Option(help="The user of conversations that name none.")
     ] = None,
     tenant: Annotated[str, typer.Option(help="The default tenant of messages.")] = "default",
+    timezone: Annotated[
+        tzinfo | None,
+        typer.Option(
+            parser=_zone, metavar="ZONE", help="The users' time zone, for times without an offset."
+        ),
+    ] = None,
     observe: Annotated[
         bool, typer.Option(help="Make the notes now, instead of leaving them to other processes.")
     ] = True,
@@ -94,6 +110,7 @@ async def run(
         conversation=conversation,
         user=user,
         max_message_bytes=policy_of(settings).max_message_bytes,
+        timezone=timezone or UTC,
     )
     imported = Imported()
     try:

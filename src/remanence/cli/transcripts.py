@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -17,6 +17,7 @@ from remanence.cli.chat_exports import read_export
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.options import STDIN
 from remanence.cli.transcript_lines import FORMATS, Record, records
+from remanence.dates.local_time import to_zone
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, MessageKind, TextPart, check_message
 from remanence.wire.json_value import JsonObject, quote
@@ -33,6 +34,7 @@ ID_PREFIX = "transcript:"
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
 _MILLISECONDS_FROM = 1e11
+_EPOCH = re.compile(r"\d{9,13}(?:\.\d+)?")
 _LEAP_SECOND = re.compile(r"(?<=[Tt ]\d\d:\d\d:)60")
 _RESPONSES_ITEMS = {"message", "reasoning", "compaction", "item_reference", "mcp_list_tools"}
 _RESPONSES_SUFFIXES = ("_call", "_output", "_approval_request", "_approval_response")
@@ -129,8 +131,10 @@ def entries(
         yield Entry(record.place, record.session, message, empty)
 
 
-def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
+def read_message(record: Record, message_id: str, timezone: tzinfo = UTC) -> tuple[Message, bool]:
     """Return the message of a record, and whether it was empty.
+
+    Its time has the offset of *timezone* if it has none of its own, or that of UTC.
 
     Raises:
         InvalidMessage: the record is not a message, or its time cannot be read.
@@ -145,7 +149,7 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     message = message.replace(name=_name(record, message), kind=_kind(data))
     if empty := is_empty(message):
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
-    at = _creation_time(record)
+    at = _creation_time(record, timezone)
     return message.replace(id=message_id, created_at=at), empty
 
 
@@ -161,15 +165,17 @@ def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
         ) from error
 
 
-def instant(value: object, key: str) -> datetime:
-    """Parse ISO 8601 text (UTC if it has no zone) or seconds since 1970.
+def instant(value: object, key: str, timezone: tzinfo = UTC) -> datetime:
+    """Parse ISO 8601 text (in *timezone* if it has no offset), or seconds or milliseconds since 1970.
 
     A leap second, which `datetime` lacks, is read as the second before it.
     """
     try:
+        if isinstance(value, str) and _EPOCH.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, str):
             read = datetime.fromisoformat(_LEAP_SECOND.sub("59", value.strip()))
-            aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+            aware = read if read.tzinfo else read.replace(tzinfo=timezone).astimezone(UTC)
             aware.astimezone(UTC)
             return aware
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -248,12 +254,13 @@ def _name(record: Record, message: Message) -> str | None:
     return name or None
 
 
-def _creation_time(record: Record) -> datetime | None:
+def _creation_time(record: Record, timezone: tzinfo) -> datetime | None:
     """Return the time of a message, or else of the innermost session around it."""
     for values, owner in ((record.value, ""), *((v, "the session's ") for v in record.outer[::-1])):
         for key in TIME_KEYS:
             if values.get(key) is not None:
-                return instant(values[key], f"{owner}{key}")
+                at = instant(values[key], f"{owner}{key}", timezone)
+                return at if at.utcoffset() else to_zone(at, timezone)
     return None
 
 
