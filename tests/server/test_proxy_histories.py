@@ -118,6 +118,28 @@ async def test_an_answer_that_goes_on_in_another_request_is_stored_whole(
     ]  # fmt: skip
 
 
+async def test_an_answer_that_paused_within_a_search_is_on_its_tape_once(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """As Anthropic's do with `pause_turn`: the client resends the answer for the rest of it."""
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    paused = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, search]
+    history = [user("When are the boats?")]
+    for blocks in (paused, [found, {"type": "text", "text": "At ten."}]):
+        upstream.script(Raw((json.dumps({"type": "message", "content": blocks}),)))
+        await ask(proxy, MESSAGES, history)
+        history.append(assistant(blocks))
+    await ask(proxy, MESSAGES, [*history, user("Daily?")])
+
+    (state,) = await memory.conversations()
+    tape = await memory.conversation("trip", tenant=state.ref.tenant).messages()
+    answer = [block for one in history[1:] for block in one["content"]]
+    assert [part for one in tape[1:3] for part in one.content] == [
+        *Message.from_anthropic(assistant(answer)).content
+    ]
+
+
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 async def test_an_answer_in_two_messages_is_sent_on_once_behind_notes(
     proxy: Client, upstream: ModelServer, memory: Memory, path: str

@@ -127,7 +127,7 @@ def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
                 rest.append(replace(part, text=shown))
         elif (key := _part_key(part)) in others:
             others.remove(key)
-        elif not text:
+        elif not text and not (_is_reasoning(part) and part in stored.content):
             rest.append(part)
     is_whole = not text and not any(key in others for key in _inside_keys(stored.content))
     goes_on = is_whole and _inside_keys(rest) and not is_equal(stored, resent)
@@ -163,7 +163,7 @@ def join(messages: Sequence[Message]) -> list[Message]:
 
 def _keys(parts: Sequence[Part]) -> list[list[str]]:
     keys: list[list[str]] = []
-    told = [part for part in parts if not (isinstance(part, OtherPart) and is_reasoning(part))]
+    told = [part for part in parts if not _is_reasoning(part)]
     for is_text, run in groupby(told, key=lambda part: isinstance(part, TextPart)):
         if not is_text:
             keys += map(_part_key, run)
@@ -296,6 +296,10 @@ def _is_without_marks(whole: str, said: str) -> bool:
         elif not _MARK.fullmatch(part[0]):
             return False
     return at == len(bare)
+
+
+def _is_reasoning(part: Part) -> bool:
+    return isinstance(part, OtherPart) and is_reasoning(part)
 
 
 def _is_media(part: Part) -> bool:
