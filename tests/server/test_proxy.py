@@ -558,6 +558,29 @@ async def test_a_key_of_this_server_is_not_sent_to_the_provider_in_any_header(
     assert request.headers["authorization"] == "Bearer theirs"
 
 
+@pytest.mark.parametrize("has_keys", [True, False])
+async def test_results_of_batches_are_read_through_a_proxy_with_keys(
+    upstream: ModelServer, memory: Memory, *, has_keys: bool
+) -> None:
+    """Anthropic's clients follow the link with their key, which is one of this server."""
+    path = "v1/messages/batches/b1/cancel"
+    upstream.dialects[f"/{path}"] = upstream.dialects["/v1/messages"]
+    token = (await memory.keys.create("app", tenant="acme")).token
+    app = create_app(memory, auth=by_key(memory.keys), anthropic_url=upstream.url)
+    if not has_keys:
+        app = create_app(memory, anthropic_url=upstream.url)
+    batch = {"id": "b1", "results_url": f"{upstream.url}/v1/messages/batches/b1/results"}
+    upstream.script(Raw((json.dumps(batch),)))
+    async with served(app) as proxy:
+        body = {"model": "m", "max_tokens": 9, "messages": [user("Which gate?")]}
+        response = await proxy.http.post(
+            f"anthropic/{path}", json=body, headers={"x-api-key": token}
+        )
+
+    own = {"results_url": "/v1/messages/batches/b1/results"} if has_keys else {}
+    assert response.json() == {**batch, **own}
+
+
 @pytest.mark.parametrize("value", ["köln".encode(), "köln".encode("latin-1")])
 async def test_a_header_passes_in_whatever_bytes_it_has(
     proxy: Client, upstream: ModelServer, value: bytes

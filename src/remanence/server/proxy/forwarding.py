@@ -56,6 +56,8 @@ _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number": ?([0-9]+)')
 _BLANK_LINE: Final = b"\n\n"
 """The end of an event, which some servers leave out after the last one."""
 _BROKE_OFF: Final = "broke off its answer"
+_BATCHES: Final = re.compile(r"v1/messages/batches(?:/[^/]+(?:/cancel)?)?")
+_ORIGIN_OF_RESULTS: Final = re.compile(rb'(?<="results_url")(\s*:\s*")https?://[^/"]+')
 _COOKIES: Final = ("cookie", "set-cookie")
 """Cookies of this host may be those of a login in front, and the provider sets its own for callers of
 one key.
@@ -160,7 +162,9 @@ class Forwarder:
             headers=[*_headers_to_send(request, credential), *body.headers],
             content=body.pieces() if body.is_streamed else prepared.content,
         )
-        response = await run_while_connected(body.receive, self._send(client, sent, prepared))
+        with_paths = caller is not None and _BATCHES.fullmatch(path) is not None
+        sending = self._send(client, sent, prepared, with_paths=with_paths)
+        response = await run_while_connected(body.receive, sending)
         if prepared.turn and (response is None or response.status_code != 200):
             self._requests.leave_unanswered(prepared.turn)
         return Response(status_code=_LEFT) if response is None else response
@@ -170,8 +174,17 @@ class Forwarder:
         return JSONResponse(self._dialect.error("invalid_request_error", message), status)
 
     async def _send(
-        self, client: httpx2.AsyncClient, sent: httpx2.Request, prepared: Prepared
+        self,
+        client: httpx2.AsyncClient,
+        sent: httpx2.Request,
+        prepared: Prepared,
+        *,
+        with_paths: bool,
     ) -> Response:
+        """Return the provider's response, in which links are paths if the client has a key of ours.
+
+        Anthropic's clients follow links to the results of batches with the key that they have.
+        """
         turn = prepared.turn
         try:
             received = await client.send(sent, stream=True)
@@ -182,6 +195,10 @@ class Forwarder:
             elif is_ok and turn is not None:
                 response, turn = await self._read_and_store(turn, received)
                 prepared = replace(prepared, turn=turn)
+            elif is_ok and with_paths:
+                content = await received.aread()
+                # White space after the JSON keeps the length that is in the headers.
+                response = Response(_ORIGIN_OF_RESULTS.sub(rb"\1", content).ljust(len(content)))
             else:
                 response = self._body(_relay(received), received.status_code)
         except ClientDisconnect:
