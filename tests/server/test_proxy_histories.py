@@ -1125,6 +1125,20 @@ async def test_a_streamed_refusal_is_stored(
     assert await tapes(memory) == {"trip": ["user: When?", "assistant: I cannot say."]}
 
 
+async def test_a_streamed_call_of_a_custom_tool_is_stored(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    begun = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "py", "input": "1 "}}
+    deltas = [{"tool_calls": [begun]}, {"tool_calls": [{"index": 0, "custom": {"input": "+ 1"}}]}]
+    choices = [{"index": 0, "delta": delta} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    upstream.script(Raw(tuple(json.dumps({"choices": [choice]}) for choice in choices)))
+    await ask(proxy, CHAT, [user("What is 1 + 1?")], stream=True)
+
+    (tape,) = (await tapes(memory)).values()
+    assert tape == ["user: What is 1 + 1?", 'assistant: \n[calls py "1 + 1"]']
+
+
 async def test_a_streamed_answer_of_anthropic_has_the_same_tape_as_a_whole_one(
     memory: Memory, proxy: Client, upstream: ModelServer
 ) -> None:

@@ -4,12 +4,17 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from remanence.server.proxy.api import ProxiedAPI, is_prompt, list_of_objects
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
+
+_KINDS_OF_CALLS: Final = {"function": "arguments", "custom": "input"}
+"""The field with the text of each kind of call. The reference has pieces of functions only; those of
+custom tools: https://github.com/openai/openai-openapi/issues/576
+"""
 
 
 class OpenAIAPI(ProxiedAPI):
@@ -70,14 +75,17 @@ class OpenAIAnswer:
                 "transcript": transcript,
             }
         for piece in delta.get("tool_calls") or ():
-            call = self._calls.setdefault(
-                piece["index"], {"type": "function", "function": {"name": "", "arguments": ""}}
-            )
-            if piece.get("id"):
-                call["id"] = piece["id"]
-            function = piece.get("function") or {}
-            for key in ("name", "arguments"):
-                call["function"][key] += function.get(key) or ""
+            self._add_call(self._calls.setdefault(piece["index"], {}), piece)
+
+    def _add_call(self, call: JsonObject, piece: JsonObject) -> None:
+        if piece.get("id"):
+            call["id"] = piece["id"]
+        for kind, text in _KINDS_OF_CALLS.items():
+            if body := piece.get(kind):
+                call["type"] = kind
+                whole = call.setdefault(kind, {"name": "", text: ""})
+                for key in whole:
+                    whole[key] += body.get(key) or ""
 
     def _whole(self) -> JsonObject:
         texts = {field: "".join(pieces) for field, pieces in self._texts.items()}
