@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from tests.postgres import empty, losing_commits, until, url_of
+from tests.postgres import empty, losing_commits, new_database, until, url_of
 
 from remanence.clock import SystemClock
 from remanence.errors import InvalidMessage, NotADatabase, StoreError, StoreUnavailable
@@ -143,6 +143,23 @@ async def test_texts_are_unicode_whatever_encoding_the_environment_or_the_url_ha
 
         assert problems == ()
         assert texts[-1] == "Łódź 👍"
+
+
+async def test_writers_take_turns_whatever_isolation_is_the_default(postgres: str) -> None:
+    with new_database(postgres) as database:
+        url = url_of(database, options="-c%20default_transaction_isolation%3Dserializable")
+        async with asyncio.TaskGroup() as group:
+            opening = [group.create_task(open_store(url)) for _ in range(2)]
+        stores = [task.result() for task in opening]
+        async with asyncio.TaskGroup() as group:
+            for store in stores * 20:
+                group.create_task(store.append(REF, [hello()], user=None))
+        state = await stores[0].state(REF)
+        for store in stores:
+            await store.close()
+
+    assert state is not None
+    assert state.last_seq == 40
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import partial
 
 import psycopg
 import pytest
-from tests.postgres import empty, until
+from tests.postgres import empty, until, url_of
 
 from remanence import Memory, Settings
 from remanence.clock import SystemClock
@@ -210,6 +210,29 @@ async def test_a_job_whose_end_could_not_be_written_is_ended_by_its_process(
             await all_done(server)
 
     assert observer.requests
+
+
+async def test_jobs_are_ended_read_committed_whatever_isolation_is_the_default(
+    database: str, server: psycopg.Connection
+) -> None:
+    server.execute("""
+        CREATE TABLE isolations AS SELECT ''::text AS isolation;
+        CREATE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          INSERT INTO isolations SELECT current_setting('transaction_isolation'); RETURN OLD;
+        END; $$;
+        CREATE TRIGGER record BEFORE DELETE ON procrastinate_jobs
+        FOR EACH ROW WHEN (OLD.status = 'doing') EXECUTE FUNCTION record();
+    """)
+    async with working(
+        url_of(database, options="-c%20default_transaction_isolation%3Dserializable")
+    ):
+        await append_unobserved(database)
+        await all_done(server)
+    found = server.execute("SELECT DISTINCT isolation FROM isolations ORDER BY 1").fetchall()
+    server.execute("DROP FUNCTION record CASCADE; DROP TABLE isolations")
+
+    assert found == [("",), ("read committed",)]
 
 
 async def test_a_sweep_for_retention_is_a_job(database: str, server: psycopg.Connection) -> None:

@@ -163,5 +163,6 @@ async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
 
 
 async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
-    """Use autocommit, so that a suspended process holds no locks on jobs."""
+    """Use autocommit, so that a suspended process holds no locks on jobs and no old snapshot."""
     await connection.set_autocommit(True)
+    await connection.execute("SET default_transaction_isolation = 'read committed'")

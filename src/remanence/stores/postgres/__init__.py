@@ -26,6 +26,9 @@ def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
     name = database_name(url)
     try:
         with psycopg.connect(connection_string(url), connect_timeout=10) as connection:
+            connection.isolation_level = (
+                psycopg.IsolationLevel.READ_COMMITTED
+            )  # sees others' tables
             require_server(connection, url, name)
             if read_only:
                 _require_newest(connection, name)

@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 _TRIES = 5
 _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
+_CURRENT = psycopg.IsolationLevel.READ_COMMITTED
+"""A writer sees the changes of those that it waited for, whatever the server's default is."""
 _POLL_SECONDS = 0.1
 _INDEXED = "SELECT 1 FROM {0} WHERE {0}.key"
 _VACUUM = (
@@ -162,7 +164,7 @@ class PostgresStore(SQLStore):
                     connection.read_only = (
                         read_only or None
                     )  # False overrides the database's default
-                    connection.isolation_level = _SNAPSHOT if read_only else None
+                    connection.isolation_level = _SNAPSHOT if read_only else _CURRENT
                     if not read_only:
                         transaction = begin(connection, self._machine)
                     answer = work(Connection(connection))
