@@ -180,6 +180,28 @@ async def test_waits_for_locks_are_limited_unless_the_url_says_otherwise(
     assert found == (limit,)
 
 
+async def test_migrations_and_vacuums_may_take_longer_than_other_statements(
+    store: Store, server: psycopg.Connection, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.append(REF, [hello()], user=None)
+    url = url_of(database, options="-c%20statement_timeout%3D200ms")
+    limited = await open_store(url)
+    with server.transaction():
+        server.execute("LOCK TABLE messages, schema_migrations IN ACCESS EXCLUSIVE MODE")
+        vacuum = asyncio.create_task(limited.scrub())
+        opening = asyncio.create_task(open_store(url))
+        await until(lambda: waiting(server) == 2)
+        with pytest.raises(StoreUnavailable, match="raise statement_timeout of the role"):
+            await limited.append(REF, [hello()], user=None)
+    await vacuum
+    await (await opening).close()
+    appended = await limited.append(REF, [hello()], user=None)
+    await limited.close()
+
+    assert appended.state.last_seq == 2
+    assert "VACUUM failed" not in caplog.text
+
+
 async def test_a_call_gives_up_on_a_lock_that_another_session_keeps(
     store: Store, server: psycopg.Connection, database: str
 ) -> None:

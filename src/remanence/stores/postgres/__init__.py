@@ -65,6 +65,7 @@ def _due(connection: psycopg.Connection, name: str) -> tuple[migrate.Migration, 
 
 def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
     """Apply pending migrations; processes that start at the same time wait for the first one."""
+    connection.execute("SET LOCAL statement_timeout = 0")
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     if not _has_table(connection, "schema_migrations"):
         connection.execute(

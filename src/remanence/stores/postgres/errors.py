@@ -60,6 +60,8 @@ def find_remedy(error: psycopg.Error) -> str | None:
     """Return the remedy for an error, if one is known."""
     if is_replica(error):
         return "the server is a replica: name the primary"
+    if isinstance(error, errors.QueryCanceled) and "statement timeout" in str(error):
+        return "raise statement_timeout of the role, the database or the URL, or try again"
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         for words, remedy in _REFUSED:
             if words in str(error):

@@ -55,6 +55,12 @@ _VACUUM = (
 ANALYZE replaces the planner's statistics, which quote values of erased rows.
 """
 
+_TIMEOUTS = (
+    "SELECT name, current_setting(name) FROM pg_settings "
+    "WHERE name IN ('lock_timeout', 'statement_timeout')"
+)
+_SET_TIMEOUT = "SELECT set_config(%s, %s, false)"
+
 _NOT_VACUUMED = "%s: %s, so erased text stays in the tables' files and statistics until autovacuum gets to them: %s"
 
 _KEY_LOCK = 1919249762
@@ -227,14 +233,16 @@ class PostgresStore(SQLStore):
         with self._connection() as connection:
             connection.autocommit = True
             connection.add_notice_handler(note)
-            limit = connection.execute("SHOW lock_timeout").fetchone()
+            limits = connection.execute(_TIMEOUTS).fetchall()
             try:
-                connection.execute("SET lock_timeout = 0")  # another vacuum may take long
+                for name, _ in limits:  # it may take long, and another vacuum before it
+                    connection.execute(_SET_TIMEOUT, (name, "0"))
                 connection.execute(_VACUUM)
             finally:
                 connection.remove_notice_handler(note)
                 if not connection.closed:
-                    connection.execute("SELECT set_config('lock_timeout', %s, false)", limit)
+                    for limit in limits:
+                        connection.execute(_SET_TIMEOUT, limit)
                     connection.autocommit = False
         if "WARNING" in severities:  # the server skips a table that the role may not vacuum
             why = "the role may not vacuum the tables"
