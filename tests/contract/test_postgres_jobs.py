@@ -1,5 +1,6 @@
 """Background work as jobs in PostgreSQL: the contract of engines, and jobs that agree with looks."""
 
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
@@ -210,6 +211,26 @@ async def test_a_job_whose_end_could_not_be_written_is_ended_by_its_process(
             await all_done(server)
 
     assert observer.requests
+
+
+async def test_a_process_that_cannot_listen_for_a_while_says_so_and_listens_again(
+    database: str, server: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = f"listener_{secrets.token_hex(8)}"
+    listening = f"FROM pg_stat_activity WHERE usename = '{role}' AND query LIKE 'LISTEN%'"
+    server.execute(f"CREATE ROLE {role} LOGIN SUPERUSER")
+    try:
+        async with working(url_of(database, user=role)):
+            await until(lambda: bool(server.execute(f"SELECT {listening}").fetchall()))
+            server.execute(f"ALTER ROLE {role} NOLOGIN")
+            server.execute(f"SELECT pg_terminate_backend(pid) {listening}")
+            await until(lambda: "background work 'listener' failed" in caplog.text)
+            server.execute(f"ALTER ROLE {role} LOGIN")
+            await until(lambda: bool(server.execute(f"SELECT {listening}").fetchall()))
+    finally:
+        server.execute(f"DROP ROLE {role}")
+
+    assert "is not permitted to log in" in caplog.text
 
 
 async def test_jobs_are_ended_read_committed_whatever_isolation_is_the_default(

@@ -7,16 +7,17 @@ and guard each commit, so lost, doubled or late jobs do no harm.
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
-from procrastinate.manager import JobManager
+from procrastinate.manager import JobManager, NotificationCallback
 from psycopg import AsyncConnection
 
-from remanence.background import wait_for_end
+from remanence.background import Pauses, wait_for_end
 from remanence.engine.job_connections import name_remedy
 from remanence.engine.local import LookAt
 from remanence.engine.reconciler import Reconciler
@@ -70,7 +71,10 @@ defers one for each."""
 
 
 class _JobManager(JobManager):
-    """Remembers jobs whose end could not be written, which only this process knows."""
+    """Goes on after an outage, and remembers jobs whose end could not be written.
+
+    Only this process knows of these jobs.
+    """
 
     def __init__(self, connector: PsycopgConnector) -> None:
         super().__init__(connector)
@@ -86,6 +90,26 @@ class _JobManager(JobManager):
             await super().finish_job_by_id_async(job_id, status, delete_job)
         except ConnectorException:
             self.unfinished.add(job_id)
+
+    async def listen_for_jobs(
+        self,
+        *,
+        on_notification: NotificationCallback,
+        queues: Iterable[str] | None = None,
+    ) -> None:
+        """Listen again after an error, which procrastinate may ignore until its worker ends."""
+        pauses, loop = Pauses(), asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                return await super().listen_for_jobs(on_notification=on_notification, queues=queues)
+            except ConnectorException as error:
+                seconds = pauses.after("listener", error, worked_seconds=loop.time() - began)
+            await asyncio.sleep(seconds)
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        with contextlib.suppress(ConnectorException):  # the next one follows
+            await super().update_heartbeat(worker_id)
 
 
 async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurrency: int) -> None:
