@@ -551,3 +551,35 @@ def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
 )
 def test_words_that_say_little_alone_replace_no_fact_that_says_more(old: str, new: str) -> None:
     assert changes(new, known=known(old)).replaced == {}
+
+
+@pytest.mark.parametrize(
+    ("wish", "new", "ends"),
+    [
+        (
+            "et pas de tableaux s'il te plaît, je lis sur mon téléphone",
+            "nouveau téléphone depuis hier, 06 12 34 56 78",
+            False,
+        ),
+        (
+            "Please call me Kim, everyone at work does.",
+            "Everyone at work calls me Kim now.",
+            False,
+        ),
+        ("No emojis, please.", "I don't mind emojis any more.", True),
+        ("Bitte immer ohne Tabellen.", "Tabellen stören mich nicht mehr.", True),
+    ],
+)
+def test_a_statement_that_is_no_wish_ends_one_only_if_it_denies(
+    wish: str, new: str, ends: bool
+) -> None:
+    (fact,) = known(wish)
+
+    assert bool(changes(new, known=(dataclasses.replace(fact, tags=("wish",)),)).replaced) is ends
+
+
+def test_another_wish_ends_a_wish() -> None:
+    (fact,) = known("Always answer in bullet points.")
+    new = FactDraft(summary="Answer in full sentences from now on.", tags=("wish",))
+
+    assert changes(new, known=(dataclasses.replace(fact, tags=("wish",)),)).replaced

@@ -7,7 +7,7 @@ from math import inf
 
 from remanence.dates import without_dates
 from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
-from remanence.facts.tags import STATEMENTS
+from remanence.facts.tags import STATEMENTS, is_wish
 from remanence.languages.vocabulary import find_cue, vocabulary_of
 from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
 from remanence.observers.extractive.render import terms
@@ -130,7 +130,8 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
     gardens, where one denies another thing than the other affirms, where the later one says neither
-    a change nor most of the earlier one again, and where it alone says little. What surely says
+    a change nor most of the earlier one again, and where it alone says little. A wish is ended by
+    another, or by a denial such as "I no longer mind tables". What surely says
     several things is not ended, as the later one may end one of them.
     """
     one, other = meaning(earlier), meaning(later)
@@ -140,7 +141,8 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     if not is_statement:
         score = score_of_saved(earlier.summary, later.summary)
     elif (
-        all(map(str.isdigit, one.words ^ other.words))
+        (is_wish(earlier) and not (is_wish(later) or other.is_negative))
+        or all(map(str.isdigit, one.words ^ other.words))
         or _denies_other(one, other)
         or not _share_word(one, other)
         or not may_end(one.text, other.text)
