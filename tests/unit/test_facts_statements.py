@@ -151,6 +151,26 @@ async def test_words_that_take_up_a_proposal_are_a_fact_with_it(proposal: str, a
     assert (fact.first_seq, fact.last_seq) == (1, 2)
 
 
+async def test_a_guess_is_not_quoted_with_a_sentence_that_can_be_read_alone() -> None:
+    asked, guess = "My car whines. Is it the belt?", "Possibly a wheel bearing or the steering."
+    text = "cita en el taller es el martes a las 9:15 entonces."
+
+    summaries = [fact.summary for fact in await facts(asked, f"> {guess}", f"uf. {text}")]
+
+    assert text in summaries
+
+
+async def test_sentences_that_can_be_read_alone_are_a_fact_behind_words_on_another_text() -> None:
+    stated = "Teraz tak: mam nadciśnienie, kardiolog powiedział w maju. biorę ramipryl 5 mg co rano"
+    texts = (
+        'Traduce al inglés: "Me llamo Iván Soto y busco piso en Gijón"',
+        '> "My name is Iván Soto and I\'m looking for a flat in Gijón."',
+        f"to dla mamy. {stated}",
+    )
+
+    assert [fact.summary for fact in await facts(*texts)] == [stated]
+
+
 @pytest.mark.parametrize(
     ("request_", "text", "answer"),
     [

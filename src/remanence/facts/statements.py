@@ -21,6 +21,7 @@ from remanence.observers.extractive.dependence import (
     is_remark,
     join_scores,
     may_join,
+    may_lack_words,
     names_speaker,
     says_little,
 )
@@ -232,7 +233,9 @@ def _statements_of(
         depends = needs_question(first) if asked else is_dependent(scores)
         stands_alone = _asks(first) or (is_standing(first.text, scores) and not depends)
         lacks = not stands_alone and (depends if asked else says_little(first.text, scores))
-        is_unclear = lacks and is_fragment(first.text, scores, scorer().score(alone(first)))
+        own = scorer().score(alone(first))
+        is_unclear = lacks and is_fragment(first.text, scores, own)
+        is_unclear = is_unclear and (asked or may_lack_words(first.text, own))
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()
         if reply and opens and not stands_alone and _may_state(first):

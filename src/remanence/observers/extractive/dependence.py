@@ -57,6 +57,11 @@ def is_fragment(sentence: str, scores: Scores, alone: Scores) -> bool:
     return is_dependent(scores) and _tells_nothing_of_speaker(sentence, alone)
 
 
+def may_lack_words(sentence: str, alone: Scores) -> bool:
+    """Return whether a sentence that answers no question may lack words: it is brief or depends *alone*."""
+    return is_dependent(alone) or len(sentence.encode()) <= _BRIEF_BYTES
+
+
 def names_speaker(sentence: str) -> bool:
     """Return whether a sentence has a word for its speaker, such as "I" or "our"."""
     words = [word.lower() for word in WORD.findall(sentence)]
