@@ -1,9 +1,12 @@
 """Words of somebody else in a message of the user."""
 
 import pytest
+from tests.builders import numbered
 
 from remanence import Memory, Message
 from remanence.observers.extractive.quoted_text import quoted_spans
+from remanence.observers.extractive.scored_text import relate, score_texts
+from remanence.pacing import at_once
 from remanence.types import Note
 
 MAIL = (
@@ -244,6 +247,40 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.priority != "CRITICAL"
     assert frame in note.text
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
+
+
+@pytest.mark.parametrize(
+    ("quoted", "own"),
+    [
+        (
+            'Our landlady texted "All is well. I have sold the barn and I live in Crete now"',
+            "so sad",
+        ),
+        ("Moja ciotka pisze „Cześć wam. Mieszkam teraz w Łodzi i nie jem mięsa”", "no i super"),
+        ("Meine Tante schreibt »Mir geht es gut. Ich bin Veganerin und wohne in Graz«", "tja"),
+        ("Moster skrev ”Hej på er. Jag bor i Umeå nu och jag är allergisk mot ägg”", "så synd"),
+        ('Mi tía escribe "Todo bien. Soy celíaca y vivo en Murcia desde enero."', "qué le digo?"),
+    ],
+)
+async def test_quoted_words_are_not_the_users_where_the_user_goes_on_behind_them(
+    quoted: str, own: str
+) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        notes = await noted(memory, f"{quoted} {own}")
+
+    second = quoted.partition(". ")[2].strip('"”«.')
+    for note in notes:
+        assert second not in note.text or note.priority != "CRITICAL"
+        assert second not in note.text or own.rstrip("?.") not in note.text
+
+
+def test_a_few_words_of_the_user_are_not_joined_to_a_quotation_before_them() -> None:
+    quoted = "«Hola a todos, me mudo a Lugo en mayo. No como carne, así que nada de barbacoa.»"
+    said = f"Mi jefa escribió: {quoted} ¿Y ahora?"
+    (text,) = at_once(score_texts(numbered(Message.user(said))))
+    list(relate([text]))
+
+    assert [said[start:end] for start, end in text.spans][-1] == "¿Y ahora?"
 
 
 @pytest.mark.parametrize(

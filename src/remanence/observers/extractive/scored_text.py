@@ -16,7 +16,12 @@ from remanence.observers.extractive.dependence import (
 )
 from remanence.observers.extractive.letters import handed_over
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
-from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
+from remanence.observers.extractive.quoted_text import (
+    find_handover,
+    is_inside,
+    quoted_spans,
+    split_quoted,
+)
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent
@@ -63,9 +68,10 @@ class ScoredText:
         for span, own in zip(spans[1:], scores[1:], strict=True):
             first, earlier = self.spans[-1], self.scores[-1]
             said = self.text[first.start : span.start].rstrip()
-            depends = is_afterthought(self._source(span), own) and said not in pasted
+            is_apart = said in pasted or self.is_quoted(first) != self.is_quoted(span)
+            depends = is_afterthought(self._source(span), own) and not is_apart
             answers = self.question and len(self.spans) == 1
-            leads = is_few_words(said) and (answers or may_depend(own)) and said not in pasted
+            leads = is_few_words(said) and (answers or may_depend(own)) and not is_apart
             if (depends and may_join(self.text, first, span, earlier)) or (
                 leads and is_near(self.text, first, span)
             ):
@@ -171,7 +177,7 @@ def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[Score
             last = before
             found: list[Span] = []
             for span in sentences(readable):
-                found.append(span)
+                found.extend(split_quoted(readable, span, quoted))
                 yield
             for span in both_ends_of(found, _MAX_HALF):
                 last = Line(readable[span.start : span.end], role)
