@@ -500,6 +500,25 @@ def test_a_note_has_no_mark_that_quotes_nothing(said: str, noted: str) -> None:
     assert render_words(tuple(words(f"{said}.", vocabulary_of(""), opens=True))) == noted
 
 
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        (
+            "Moving to Hull 🙂 my brother stays in Leeds",
+            "Moving to Hull; my brother stays in Leeds",
+        ),
+        ("Zdałam egzamin🎉 tata kupił mi rower", "Zdałam egzamin; tata kupił mi rower"),
+        ("Vendo la bici, ❤️ mio zio ne ha due", "Vendo la bici; mio zio ne ha due"),
+        ("booked... well, not paid", "booked... well, not paid"),
+        ("J'arrête… ma sœur fume", "J'arrête… ma sœur fume"),
+        ("booked ... not paid...", "booked... not paid"),
+        ("Moving to Hull 🙂", "Moving to Hull"),
+    ],
+)
+def test_a_note_does_not_run_on_over_dots_and_emoji(said: str, noted: str) -> None:
+    assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == noted
+
+
 def test_a_note_keeps_arabic_signs_and_commas() -> None:
     said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from remanence.languages.letters import is_letters
@@ -63,6 +64,8 @@ _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
 _APOSTROPHES = frozenset("'‘’‚")
 _SEVERAL_APOSTROPHES = re.compile(r"(?<!\w)('{2,5})(?=\w)([^\n]{1,200}?)(?<=\w)\1(?!\w)")
 """Text between them is set in italics or bold, unlike the inches of 6''."""
+_EMOJI_ENDS = re.compile(r"[\U0001f000-\U0001faff\ufe0f]$")
+_DOTS_END = re.compile(r"(?:\.{2,}|…)$")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -93,6 +96,8 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             word = _after_number(chunk, word)
         if place and chunks[place + 1 :] and chunk in _BETWEEN:
             word = Word(chunk, chunk)
+        if word is not None and (pause := _pause_behind(chunks, place)):
+            word = word._replace(text=word.text.rstrip(f".{_PAUSES}") + pause)
         goes_on = chunks[place + 1 :] and chunk.endswith(".") and not chunk.endswith("..")
         if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
             word = word._replace(text=f"{word.text.rstrip('.')}.")
@@ -105,6 +110,18 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         follows_denial = word.key in vocabulary.denials
         yield word._replace(glued=True) if glued else word
         glued = False
+
+
+def _pause_behind(chunks: Sequence[str], place: int) -> str:
+    """Return the dots between a word and the next one, or a semicolon for an emoji."""
+    following = chunks[place + 1 : place + 5]
+    marks = tuple(takewhile(lambda chunk: not any(map(str.isalnum, chunk)), following))
+    if len(marks) == len(following):
+        return ""
+    between = (chunks[place], *marks)
+    if dots := next(filter(None, map(_DOTS_END.search, between)), None):
+        return dots[0]
+    return ";" if any(map(_EMOJI_ENDS.search, between)) else ""
 
 
 def _after_number(chunk: str, word: Word | None) -> Word | None:
