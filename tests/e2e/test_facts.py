@@ -1302,6 +1302,16 @@ async def test_a_model_is_asked_for_facts_at_the_end() -> None:
     assert (fact.first_seq, fact.made_by) == (1, "extract/4 scripted-model")
 
 
+async def test_values_of_one_time_that_are_saved_again_add_nothing_to_the_history() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        for _ in range(3):
+            for text in ("Favorite color is blue", "Favorite color is green"):
+                await memory.facts.save(text, user="ana", valid_from=NOON)
+        history = await memory.facts.list(user="ana", history=True)
+
+    assert summaries(history) == ["Favorite color is green", "Favorite color is blue"]
+
+
 async def test_a_saved_value_from_before_the_current_one_is_kept_in_the_history() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         oslo = await memory.facts.save("I live in Oslo", user="ana")

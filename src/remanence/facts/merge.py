@@ -143,15 +143,18 @@ class _Merge:
     def find_ended(self, fact: Fact) -> Fact | None:
         """Return the fact that says the same, and that ended after this one was said.
 
-        Of two statements of one time the later written one counts, but a request to forget ends both.
+        Of two statements of one time the later written one counts, but a request to forget ends both,
+        and an import that is repeated saves the same text with the same time.
         """
+        is_dated_save = fact.made_by == SAVED and fact.valid_from < fact.created_at
         facts = (*self.past, *self.known, *self.ended.values(), *self.added.values())
         by_id = {old.id: old for old in facts}
         for old in by_id.values():
             successor = by_id.get(self.replaced.get(old.id, ""))
             end = successor.valid_from if successor else old.valid_to
             is_late = end is None or fact.valid_from > end
-            if is_late or (fact.valid_from == end and self._successor(old) is not None):
+            is_same = is_dated_save and is_verbatim(fact, old)
+            if is_late or (fact.valid_from == end and self._successor(old) and not is_same):
                 continue
             if say_same(fact, old):
                 return old

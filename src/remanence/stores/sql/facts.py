@@ -459,11 +459,13 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
     """Keep a fact as a repetition of *known*, unless both have one source or *known* has none."""
     source = (fact.conversation, fact.first_seq, fact.last_seq)
     known_source = (known.conversation, known.first_seq, known.last_seq)
-    if known.conversation is None or source == known_source:
-        return
     key: int = connection.execute(
         "SELECT key FROM facts WHERE owner = ? AND id = ?", (owner_key, known.id)
     ).get
+    if known.conversation is None and fact.conversation is None:
+        _widen(connection, owner_key, key, known, fact)
+    if known.conversation is None or source == known_source:
+        return
     is_kept = connection.execute(
         "SELECT 1 FROM fact_repetitions WHERE fact = ? AND conversation IS NOT DISTINCT FROM ? "
         "AND first_seq IS NOT DISTINCT FROM ? AND last_seq IS NOT DISTINCT FROM ?",
@@ -475,6 +477,20 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
             f"VALUES (?, {REPETITIONS.places})",
             (key, *REPETITIONS.encode(fact)),
         )
+
+
+def _widen(connection: Connection, owner_key: int, key: int, known: Fact, fact: Fact) -> None:
+    """Give *known* the tags of *fact* as well, and its earlier start unless *known* replaced others."""
+    connection.execute(
+        "UPDATE facts SET tags = ? WHERE key = ?",
+        (encode_json([*dict.fromkeys((*known.tags, *fact.tags))]), key),
+    )
+    start = encode_instant(fact.valid_from)
+    connection.execute(
+        "UPDATE facts SET valid_from = ? WHERE key = ? AND valid_from > ? AND NOT EXISTS "
+        "(SELECT 1 FROM facts AS old WHERE old.owner = ? AND old.superseded_by = ?)",
+        (start, key, start, owner_key, known.id),
+    )
 
 
 def _end(

@@ -64,6 +64,30 @@ class RepetitionContract(Handles):
 
         assert [repetition.fact.id for repetition in await store.repetitions(ANA)] == ["b1"]
 
+    async def test_a_fact_saved_again_by_hand_has_all_tags_and_the_earlier_start(
+        self, store: Store
+    ) -> None:
+        await store.save_facts(new(fact("f1", "has bees", tags=("a",), valid_from=at(5))))
+
+        for start, tag in ((3, "b"), (4, "a")):
+            again = fact(f"f{start}", "has bees", tags=(tag,), valid_from=at(start))
+            assert await store.save_facts(said_again("f1", again)) == ()
+
+        (kept,) = await store.facts(ANA)
+        assert (kept.tags, kept.valid_from) == (("a", "b"), at(3))
+
+    async def test_a_fact_that_replaced_another_starts_no_earlier_when_it_is_saved_again(
+        self, store: Store
+    ) -> None:
+        await store.save_facts(new(fact("f1", "has bees", valid_from=at(3))))
+        later = fact("f2", "has no bees", valid_from=at(5))
+        await store.save_facts(new(later, f1="f2"))
+
+        await store.save_facts(said_again("f2", replace(later, id="f3", valid_from=at(2))))
+
+        (kept,) = await store.facts(ANA)
+        assert kept.valid_from == at(5)
+
     async def test_a_new_fact_with_the_words_of_another_is_its_repetition(
         self, store: Store
     ) -> None:
