@@ -275,6 +275,23 @@ async def test_an_observer_that_returns_no_draft_is_told_what_to_return() -> Non
     assert state.observed_seq == 0
 
 
+async def test_an_observer_whose_note_cannot_be_rendered_is_told_the_value() -> None:
+    note = Note(text="tea", first_seq=1, last_seq=1, priority="HIGH")  # type: ignore[arg-type]  # what a careless observer does
+    observer = ScriptedObserver([Draft(notes=(note,), made_by="mine/1")])
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, clock=FixedClock()
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(WORDS))
+        state = await chat.flush(everything=True)
+
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason == "bad_value"
+    assert (
+        "mine/1 returned a note whose priority='HIGH' is unknown" in state.observe_failure.message
+    )
+
+
 @pytest.mark.parametrize("failure", ["caf\ud83d", "a\0b"])
 async def test_a_failure_whose_text_no_store_takes_is_recorded(failure: str) -> None:
     clock = FixedClock()

@@ -6,7 +6,7 @@ import pytest
 from tests.builders import AT
 
 from remanence.errors import ObservationRejected
-from remanence.observers.draft_check import check_draft, repetition
+from remanence.observers.draft_check import check_draft, check_values, repetition
 from remanence.types import Draft, DroppedLine, Note
 
 DRAFT = Draft(notes=(), made_by="scripted/1")
@@ -41,7 +41,7 @@ def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
 def test_a_truncated_answer_is_refused() -> None:
     draft = replace(DRAFT, complete=False)
     with pytest.raises(ObservationRejected, match="cut off: raise its output limit"):
-        check_draft(draft, "", seqs=SEQS, tokens=0, limit_tokens=300, source_text=PROSE)
+        check_values(draft)
 
 
 @pytest.mark.parametrize(("first", "last"), [(99, 100), (0, 3), (30, 31), (8, 7)])
@@ -68,6 +68,11 @@ def test_plain_text_does_not_count_as_repetition(text: str) -> None:
         ({"text": "te\0a"}, "text has a NUL character at position 2: remove it"),
         ({"speaker": "An\0a"}, "speaker has a NUL character"),
         ({"topic": "caf\ud83d"}, "topic has the lone surrogate"),
+        ({"text": 5}, "text=5 is not text: use str"),
+        ({"text": " "}, "text is empty: leave the note out"),
+        ({"first_seq": "1"}, "first_seq='1' is not an int: take the seq of a message"),
+        ({"observed_at": "2026-03-02"}, "observed_at='2026-03-02' is not a datetime: take"),
+        ({"referenced_at": "next tuesday"}, "referenced_at='next tuesday' is not a date: write"),
     ],
 )
 def test_a_note_has_only_values_that_can_be_stored_and_recalled(
@@ -76,11 +81,17 @@ def test_a_note_has_only_values_that_can_be_stored_and_recalled(
     note = replace(Note(text="tea", first_seq=1, last_seq=1), **changes)  # type: ignore[arg-type]  # fields by name
     draft = replace(DRAFT, notes=(note,))
     with pytest.raises(ObservationRejected, match=expected) as caught:
-        check_draft(draft, "- tea", seqs=SEQS, tokens=2, limit_tokens=300, source_text=PROSE)
+        check_values(draft)
     assert caught.value.reason == "bad_value"
+
+
+@pytest.mark.parametrize("date", ["2023", "2023-05", "2023-05-07", "2023-05-07T08:30+02:00"])
+def test_the_date_of_an_event_may_be_coarse(date: str) -> None:
+    note = Note(text="tea", first_seq=1, last_seq=1, referenced_at=date)
+    check_values(replace(DRAFT, notes=(note,)))
 
 
 def test_a_dropped_line_has_only_text_that_can_be_stored() -> None:
     draft = replace(DRAFT, nothing=True, dropped=(DroppedLine(text="te\0a", reason="known"),))
     with pytest.raises(ObservationRejected, match="a dropped line that has a NUL character"):
-        check_draft(draft, "", seqs=SEQS, tokens=0, limit_tokens=300, source_text=PROSE)
+        check_values(draft)

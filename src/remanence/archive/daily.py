@@ -39,7 +39,7 @@ from remanence.files import (
 from remanence.notes import render_notes
 from remanence.notes.plain_text import plain_text
 from remanence.notes.redact import redact
-from remanence.observers.draft_check import check_draft
+from remanence.observers.draft_check import check_draft, check_values
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Reflector, ReflectRequest
 from remanence.types import ConversationRef, Note, Owner, Segment
@@ -313,6 +313,7 @@ class DailyNotes:
         )
         async with step_timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)
+        check_values(draft)
         rendered = render_notes(draft.notes, self.policy.note_format)
         await asyncio.to_thread(
             check_draft,

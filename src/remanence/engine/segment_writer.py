@@ -14,7 +14,7 @@ from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import both_ends, parts
 from remanence.notes.literals import MAX_SCANNED, LossReport
-from remanence.observers.draft_check import check_draft
+from remanence.observers.draft_check import check_draft, check_values
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.observable import observable_messages
 from remanence.pacing import Pacer
@@ -336,6 +336,7 @@ class SegmentWriter:
         self, empty: Segment, draft: Draft, *, texts: tuple[str, ...], limit_tokens: int
     ) -> Segment:
         """Return a segment with the notes of *draft*, checked against its source."""
+        check_values(draft)
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()

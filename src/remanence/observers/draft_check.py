@@ -1,5 +1,7 @@
 """Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
+import re
+from datetime import datetime
 from itertools import pairwise, takewhile
 from typing import get_args
 
@@ -7,6 +9,7 @@ from remanence.arguments import bad_character
 from remanence.errors import ObservationRejected
 from remanence.types import Draft, Note, Priority, Tag
 
+_DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2}(?:[T ]\S+)?)?)?$")
 REPEATED_SHARE = 0.5
 MIN_PIECES = 8
 RUN_WORDS = 5
@@ -17,16 +20,10 @@ def check_draft(
 ) -> None:
     """Raise `ObservationRejected` unless *text*, the rendered *draft*, may replace its source.
 
-    Rejects answers that were cut off, are empty without declaring that nothing was worth noting,
-    name messages other than the source's (*seqs*), have values that a note cannot have, exceed their
-    source or budget, or repeat themselves more than the source does.
+    Rejects answers that are empty without declaring that nothing was worth noting, name messages
+    other than the source's (*seqs*), exceed their source or budget, or repeat themselves more than
+    the source does.
     """
-    if not draft.complete:
-        raise ObservationRejected(
-            "cut_off",
-            f"the answer of {draft.made_by} was cut off: raise its output limit",
-        )
-    check_values(draft)
     if not text.strip():
         if draft.nothing:
             return
@@ -42,7 +39,15 @@ def check_draft(
 
 
 def check_values(draft: Draft) -> None:
-    """Raise `ObservationRejected` if a note or dropped line has a value that cannot be stored or read."""
+    """Raise `ObservationRejected` unless a draft can be rendered, stored and read.
+
+    Rejects answers that were cut off, and notes and dropped lines with impossible values.
+    """
+    if not draft.complete:
+        raise ObservationRejected(
+            "cut_off",
+            f"the answer of {draft.made_by} was cut off: raise its output limit",
+        )
     for note in draft.notes:
         if problem := _problem(note):
             raise ObservationRejected(
@@ -59,16 +64,36 @@ def check_values(draft: Draft) -> None:
 def _problem(note: Note) -> str | None:
     """Return the field of a note that has an impossible value, with the remedy."""
     for name in ("text", "referenced_at", "speaker", "topic", "supersedes"):
-        if problem := bad_character(getattr(note, name) or ""):
+        text: object = getattr(note, name)
+        if not isinstance(text, str) and (name == "text" or text is not None):
+            return f"{name}={text!r:.80} is not text: use str"
+        if problem := bad_character(str(text or "")):
             return f"{name} {problem}"
-    if note.observed_at is not None and note.observed_at.utcoffset() is None:
-        return (
-            f"observed_at={note.observed_at!r} has no time zone: take the created_at of a message, "
-            "or give it one, such as datetime.UTC"
-        )
+    for name in ("first_seq", "last_seq"):
+        if not isinstance(seq := getattr(note, name), int):
+            return f"{name}={seq!r:.80} is not an int: take the seq of a message"
     for name, value, known in (("tag", note.tag, Tag), ("priority", note.priority, Priority)):
         if value not in get_args(known):
             return f"{name}={value!r} is unknown: use one of {', '.join(get_args(known))}"
+    if not note.text.strip():
+        return "text is empty: leave the note out"
+    return _problem_of_times(note)
+
+
+def _problem_of_times(note: Note) -> str | None:
+    at: object = note.observed_at
+    if at is not None and not isinstance(at, datetime):
+        return f"observed_at={at!r:.80} is not a datetime: take the created_at of a message"
+    if at is not None and at.utcoffset() is None:
+        return (
+            f"observed_at={at!r} has no time zone: take the created_at of a message, "
+            "or give it one, such as datetime.UTC"
+        )
+    if note.referenced_at is not None and not _DATE.match(note.referenced_at):
+        return (
+            f"referenced_at={note.referenced_at!r:.80} is not a date: write it in ISO 8601, or only its "
+            "beginning, such as 2023-05"
+        )
     return None
 
 
