@@ -8,14 +8,17 @@ from remanence.notes.substitution import MARK, Rule, apply_rules, substitute
 
 __all__ = ["MARK", "redact"]
 
-_KEY_BLOCK = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
-)
+_KEY_BEGIN = "-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BLOCK = re.compile(rf"{_KEY_BEGIN}(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{{0,40}}-----)?")
 _KNOWN_FORMS = (
     *(r"sk-[\w-]{16,}", r"[sr]k_(?:live|test)_\w{16,}", r"gh[pousr]_\w{20,}"),
-    *(r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"xox[abeoprs]-[\w-]{10,}"),
+    *(r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"(?:xox[abeoprs]|xapp)-[\w-]{10,}"),
     *("(?:AKIA|ASIA)[0-9A-Z]{16}", r"AIza[\w-]{30,}", r"rk_[0-9a-f]{12}_[\w-]{20,}"),
     *(r"hf_\w{20,}", r"npm_\w{20,}", r"whsec_\w{20,}", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    *(r"ya29\.[\w-]{20,}", r"GOCSPX-[\w-]{20,}", r"dckr_pat_[\w-]{20,}", r"pypi-AgE[\w-]{16,}"),
+    *("do[opr]_v1_[0-9a-f]{32,}", r"shp(?:at|ca|pa|ss)_\w{32}", r"sq0(?:atp|csp)-[\w-]{22,}"),
+    *("AGE-SECRET-KEY-1[0-9A-Z]{20,}", r"(?:bot)?[0-9]{8,10}:AA[\w-]{32,}"),
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}",
     r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}",
 )
 _KNOWN = re.compile(rf"(?<![\w-])(?:{'|'.join(_KNOWN_FORMS)})", re.ASCII)
@@ -30,30 +33,39 @@ _COOKIE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """A cookie with a long value, but neither a call in code nor a parameter of a URL."""
+_URL_REST = r"[^\s/@]{1,200}(?:@[^\s/@?#,]{1,100}){0,3}"
 _URL_PASSWORD = re.compile(
-    r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
+    rf"(\b[a-z][a-z0-9+.-]{{1,20}}://[^\s:/@]{{0,100}}:){_URL_REST}(?=@)", re.IGNORECASE
 )
 _KEY_NAMES = (
     *("secret", "token", "credential", "api[ _-]?key", "(?:access|auth|secret|private)[ _-]?key"),
     *("api[ -]?schlüssel", "clé api", "clave (?:de )?api", "chave (?:de )?api", "chiave api"),
 )
 _PASSWORD_NAMES = (
-    *("pass(?:word|wd|phrase|code)", "pwd?", "mdp", "passwort", "kennwort", "contraseña", "clave"),
-    *("mot de passe", "senha", "wachtwoord", "parola(?: d'ordine)?", "şifre(?:si|m)?"),
+    *("pass(?:word|wd|phrase|code)", "(?<=_)pass", "pwd?", "mdp", "passwort", "kennwort"),
+    *("mot de passe", "senha", "wachtwoord", "şifre(?:si|m)?"),
+    *("contraseña", "clave", "lösenord(?:et)?", "heslo", "jelsz(?:ó|avam)"),
+    *("adgangskoden?", "kodeord(?:et)?", "passord(?:et)?", r"(?:ה)?סיסמ[הא](?: של\w{0,3})?"),
+    *("parol[aă](?: d'ordine| mea| noastră)?", "κωδικός(?: πρόσβασης)?(?: μου| μας)?"),
+    "kata sandi(?:nya)?(?: saya| kami)?",
     r"mật khẩu(?: (?:của )?\w{1,20})?",
 )
-_OF = r"for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van"
+_OF = r"for|fürs?|zu[mr]?|vo[mn]|of|to|de[l]?|d[aou]|para|pour|per|voor|van|til|till|mot"
 _WHAT = r"(?:\s[^\s:=,.;]{1,20}){1,4}?"
 """What a password is for: a few words."""
 _NOW = "now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais"
-_IS = rf"(?:\bc['’])?\b(?:is|ist|lautet|heißt|es|est|è|é|là)\b(?:\s(?:{_NOW})\b)?"
-_IS_SLAVIC = r"\s{0,3}(?:[:=–—]|\b(?:to|jest|это|теперь|teraz)\b)"
+_VERBS = "is|was|ist|war|lautet|lautete|heißt|hieß|es|era|est|était|è|é|là|är|var|je|er|este"
+_SIGN = "[:=>：＝是為为은는は]"
+_IS = rf"(?:\bc['’])?\b(?:{_VERBS}|είναι|ήταν|היא|הוא|adalah)\b(?:\s(?:{_NOW})\b)?"
+_IS_OR_SIGN = rf"(?:{_SIGN}|{_IS}(?:\s{{0,3}}{_SIGN})?)"
+_IS_SLAVIC = r"\s{0,3}(?:\b(?:to|jest|было?|był[oa]?|это|теперь|teraz)\b\s{0,3}[:=–—]?|[:=–—])"
 _WORD_START = r"(?<![0-9a-zß-ӿ])|(?-i:(?<=[a-z])(?=[A-Z]))|(?=pass\w|kennwort|wachtwoord)"
 _NAME = rf"(?:{'|'.join(_KEY_NAMES)})|(?:{'|'.join(_PASSWORD_NAMES)})(?:\s(?:{_OF}){_WHAT})?"
 _NAMES = (
-    rf"(?:{_WORD_START})(?:{_NAME})(?:\\{{0,3}}[\"'`])?\*{{0,2}}\s{{0,3}}(?:[:=>：＝是為为은는は]|{_IS})",
+    rf"(?:{_WORD_START})(?:{_NAME})(?:\\{{0,3}}[\"'`])?\*{{0,2}}\s{{0,3}}{_IS_OR_SIGN}",
     rf"\b(?:hasło|пароль)(?:\s(?:do|dla|od|от|для){_WHAT})?(?:{_IS_SLAVIC}|(?=\s))",
     r"(?:كلمة (?:المرور|السر)|पासवर्ड)(?:\s(?:هي|هو)\b)?\s{0,3}:?",
+    rf"\bsalasana(?:ni|mme)?\s{{0,3}}(?:\b(?:on|oli)\b\s{{0,3}}{_SIGN}?|{_SIGN})",
     r"--(?:password|token|api-key|secret)(?=\s)",
 )
 """Names of secrets with what stands between them and their values."""
@@ -66,32 +78,25 @@ _NAMED = re.compile(
     rf"((?:{'|'.join(_NAMES)})\*{{0,2}}\s{{0,3}}(?:\\{{1,3}}(?=[\"']))?)(?:{_VALUE})", re.IGNORECASE
 )
 _NAMING = (
-    *(
-        "pass",
-        "pw",
-        "mdp",
-        "secret",
-        "token",
-        "credential",
-        "key",
-        "kennwort",
-        "contrase",
-        "mot de",
-    ),
-    *("senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu", "clave", "chave", "chiave"),
-    *("parola", "schlüssel", "clé api", "كلمة", "पासवर्ड"),
+    *("pass", "pw", "mdp", "secret", "token", "credential", "key", "kennwort", "contrase"),
+    *("mot de", "senha", "wachtwoord", "hasło", "пароль", "şifre", "mật khẩu", "clave", "chave"),
+    *("chiave", "parol", "schlüssel", "clé api", "كلمة", "पासवर्ड", "lösenord", "salasana"),
+    *("heslo", "jelsz", "adgangskode", "kodeord", "κωδικός", "סיסמ", "kata sandi"),
 )
-_NAME_CJK = r"密码|密碼|密钥|金鑰|パスワード|(?:API\s?)?キー|비밀번호|API\s?키"
-_NAMED_CJK = re.compile(
-    rf"((?:{_NAME_CJK})\s{{0,3}}(?:[:：=是为為은는は]\s{{0,3}})?[「『“‘\"'《]?)([!-~]{{4,200}})",
-    re.IGNORECASE,
+_NAME_CJK = (
+    r"密码|密碼|密钥|金鑰|パスワード|(?:API\s?)?キー|비밀번호|API\s?키|รหัสผ่าน\s?(?:คือ|(?=[:=]))"
 )
-_NAMING_CJK = ("密码", "密碼", "密钥", "金鑰", "パスワード", "キー", "비밀번호", "api키", "api 키")
+_IS_CJK = r"\s{0,3}(?:[:：=是為为은는は]\s{0,3}){0,2}"
+_NAMED_CJK = re.compile(rf"((?:{_NAME_CJK}){_IS_CJK}[「『“‘\"'《]?)([!-~]{{4,200}})", re.IGNORECASE)
+_NAMING_CJK = (
+    *("密码", "密碼", "密钥", "金鑰", "パスワード", "キー", "비밀번호", "api키"),
+    *("api 키", "รหัสผ่าน"),
+)
 _CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
 _LOGIN_NAME = "login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants"
-_ARE = r"[:=：＝]|\b(?:is|are|ist|sind|lauten|sont|son)\b"
+_ARE = r"[:=：＝]|\b(?:is|are|was|were|ist|sind|lauten|sont|son)\b:?"
 _AND = r"[/,:|]|\b(?:and|with|und|mit|et|y)\b"
 _USER = rf"\b(?:{_LOGIN_NAME})\b\s{{0,2}}(?:{_ARE})\s{{0,3}}[^\s/,:]{{1,60}}"
 _LOGIN = re.compile(rf"({_USER}\s{{0,2}}(?:{_AND})\s{{0,2}})([^\s\"'`,;]{{6,60}})", re.IGNORECASE)

@@ -5,22 +5,27 @@ import re
 from remanence.notes.substitution import MARK, Rule
 
 _ANY_DIGIT = tuple("0123456789")
-_CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])", re.ASCII)
+_CARD_DIGITS = r"[2-6]\d(?:[ -]?\d){12,17}|[2-6]\d{3}(?:\.\d{4}){3}(?!\.\d)"
+_CARD = re.compile(rf"(?<![\w.-])(?:{_CARD_DIGITS})(?![\w-])", re.ASCII)
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
 """Lengths of card numbers by their first digit."""
 
 _CARD_CODE_NAME = r"cvv2?|cvc2?|csc|card (?:security|verification) code|Prüfziffer"
 _CARD_CODE = re.compile(
-    rf"\b(?:{_CARD_CODE_NAME})\b\W{{0,3}}(?:(?:is|ist|es|est)\s{{1,3}})?(\d{{3,4}})\b",
+    rf"\b(?:{_CARD_CODE_NAME})\b\W{{0,3}}(?:(?:is|was|ist|war|es|est)\W{{1,3}})?(\d{{3,4}})\b",
     re.IGNORECASE,
 )
 _US_NUMBER = r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])"
-_US_NAME = r"(?i:\b(?:ssn|social security(?: number)?)\b\W{0,3}(?:is\s{1,3})?)"
+_US_NAME = r"(?i:\b(?:ssn|social security(?: number)?)\b\W{0,3}(?:is\W{1,3})?)"
 _SOCIAL_SECURITY = re.compile(rf"{_US_NUMBER}|{_US_NAME}\d{{9}}\b", re.ASCII)
 _IBAN = re.compile(
-    r"(?<!\w)[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)", re.ASCII
+    r"(?<!\w)[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?!\w)",
+    re.ASCII | re.IGNORECASE,
 )
 _IBAN_LENGTHS = range(15, 35)
+_MIN_IBAN_DIGITS = 10
+_HEXADECIMAL = re.compile(r"[a-z]{2}\d*[a-f][0-9a-f]*")
+"""A hash or a UUID, of whose forms one in 97 has the check digits of an account."""
 _BIRTH_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _CHINESE_IDENTITY = re.compile(
     rf"(?<![\w.-])[1-9]\d{{5}}{_BIRTH_DATE}\d{{3}}[\dX](?![\w-])", re.ASCII | re.IGNORECASE
@@ -42,7 +47,7 @@ _CODE_NAME_FORMS = (
 _CODE_NAME = rf"(?:{'|'.join(_CODE_NAME_FORMS)})"
 _FOR = "for|of|to|fürs?|zu[mr]?|vo[mn]|de[l]?|d[aou]|di|para|pour|per|voor|van|dla|od|для|от"
 _FOR_WHAT = rf"(?: (?:{_FOR}) [^\d\n.!?,;:]{{1,30}}?)?"
-_IS = r"[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b"
+_IS = r"[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b:?"
 _BETWEEN = rf"(?:\*\*)?\s{{0,2}}(?:{_IS})?(?:\*\*)?\s{{0,3}}[\"'`*]{{0,2}}"
 _DIGITS = r"(\d{3}[ -]\d{3}|\d{4,8})"
 _CODE = re.compile(
@@ -77,6 +82,8 @@ def _iban(match: re.Match[str]) -> str:
     words = match[0].split(" ")
     for count in range(len(words), 0, -1):
         number = "".join(words[:count]).replace("-", "")
+        if _HEXADECIMAL.fullmatch(number) or sum(map(str.isdigit, number)) < _MIN_IBAN_DIGITS:
+            continue
         digits = "".join(str(int(character, 36)) for character in number[4:] + number[:4])
         if len(number) in _IBAN_LENGTHS and int(digits) % 97 == 1:  # ISO 13616
             return " ".join([MARK, *words[count:]])
