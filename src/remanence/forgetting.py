@@ -13,7 +13,8 @@ from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
 from remanence.facts.vectors import forget_vectors
 from remanence.notes.literals import find_literals
-from remanence.notes.plain_text import everything_in, plain_text
+from remanence.notes.plain_text import contains_any, everything_in, plain_text
+from remanence.notes.terms import terms
 from remanence.recall.snippets import snippet
 from remanence.runtime import Runtime
 from remanence.types import (
@@ -38,9 +39,7 @@ _SHOWN_CHARACTERS = 200
 MIN_TRACE = 8
 """Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
 _NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
-_GAP = re.compile(r"(?<=\d)[ ./()-]+(?=\d)")  # between such groups
-_MIN_DIGITS = 6
-"""Digits of a query from which their groups do not matter: 15 is not 1.5."""
+_WORD = re.compile(r"\w+")
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -154,6 +153,9 @@ def _texts_to_find(gone: Sequence[str]) -> list[str]:
     """Return erased texts and their values, as far as they are long enough to be searched for."""
     values = [literal.text for text in gone for literal in find_literals(text)]
     values += [number for text in gone for number in _NUMBER.findall(text)]
+    # The first word of a sentence may be a name, too.
+    words = {word for text in gone for word in _WORD.findall(text) if word[0].isupper()}
+    values += [word for word in words if len(word) >= MIN_TRACE and terms(word)]
     return [text for text in (*gone, *values) if len(plain_text(text)) >= MIN_TRACE]
 
 
@@ -190,7 +192,7 @@ def _fact_mentions(
     """Return the ids of facts that are named or say the words, and of those that they superseded."""
     named = {fact.id for fact in facts if fact.id in ids}
     said = [*((fact.id, fact) for fact in facts), *said_again]
-    named |= {fact_id for fact_id, fact in said if words and _contains(fact.summary, words)}
+    named |= {fact_id for fact_id, fact in said if words and contains_any(fact.summary, [words])}
     return sorted(with_superseded(facts, named))
 
 
@@ -202,18 +204,8 @@ def _mentions(
         ForgottenMessage(ref.id, message.seq, message.id or "", text=_beginning(message))
         for message in messages
         if message.kind != "forgotten"
-        and (message.id in ids or _contains(everything_in(message), words))
+        and (message.id in ids or contains_any(everything_in(message), [words]))
     ]
-
-
-def _contains(text: str, words: str) -> bool:
-    """Return whether a text has words in plain form, with the digits of long numbers in any groups."""
-    plain = plain_text(text)
-    if words in plain:
-        return True
-    return sum(map(str.isdigit, words)) >= _MIN_DIGITS and _GAP.sub("", words) in _GAP.sub(
-        "", plain
-    )
 
 
 def _beginning(message: Message) -> str:

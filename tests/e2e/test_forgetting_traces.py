@@ -497,3 +497,29 @@ async def test_a_receipt_names_daily_notes_with_a_value_of_the_message(
         found = [(await chat.forget(id_)).still_in for id_ in ("m1", "m2", "m3")]
 
     assert found == [(str(day),), (str(day),), ()]
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ("Magdalena's rent is due", "Magdalena is my landlady."),
+        ("The plumber: 912 345 678", "My plumber has the number 912345678."),
+        ("The plumber: 912345678", "My plumber has the number 912 345 678."),
+        ("Account DE89370400440532013000", "My account is DE89 3704 0044 0532 0130 00."),
+        ("Account DE89 3704 0044 0532 0130 00", "My account is DE89370400440532013000."),
+    ],
+)
+async def test_a_receipt_names_daily_notes_with_a_name_or_a_number_in_other_groups(
+    url: str, tmp_path: Path, note: str, said: str
+) -> None:
+    settings = Settings(url=url, daily_directory=str(tmp_path / "days"))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(
+            Message.user(said, id="m1"), Message.user("Sometimes I have no number.", id="m2")
+        )
+        day = await memory.note(f"{note}; sometimes late.", user="ana")
+
+        found = [(await chat.forget(id_)).still_in for id_ in ("m1", "m2")]
+
+    assert found == [(str(day),), ()]

@@ -37,7 +37,7 @@ from remanence.files import (
     write_whole,
 )
 from remanence.notes import render_notes
-from remanence.notes.plain_text import plain_text
+from remanence.notes.plain_text import contains_any, plain_text
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft, check_values
 from remanence.policy.policy import Policy
@@ -121,8 +121,8 @@ class DailyNotes:
     def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
         """Return the files of a user, including archived ones, that contain one of the texts."""
         sought = [plain_text(text) for text in texts]
-        contents = ((str(file), plain_text(_read(file) or "")) for file in self._files(owner))
-        return tuple(name for name, content in contents if any(text in content for text in sought))
+        files = self._files(owner)
+        return tuple(str(file) for file in files if contains_any(_read(file) or "", sought))
 
     @in_thread
     def read_all(self, owner: Owner) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,9 @@ VOWEL_MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0
 """Vowel marks of Hebrew and Arabic, which most texts leave out, and the Arabic filler."""
 _DROPPED = re.compile(f"[{VOWEL_MARKS}\u05be\u05c0\u05c3\u05c6\u0300-\u036f]")  # and accents
 _DIGIT = re.compile(r"(?![0-9])\d")
+_GAP = re.compile(r"(?<=\d)[ ./()-]+(?=\d)")  # between groups of digits, as in a phone number
+_MIN_DIGITS = 6
+"""Digits of a text from which their groups do not matter: 15 is not 1.5."""
 _SIGNS = str.maketrans(dict.fromkeys("’‘ʼ＇`´", "'") | dict.fromkeys("‐‑‒–—−", "-"))
 _TEXT_TYPES = re.compile(r"text/|application/(json|xml|yaml)|.*\+(json|xml)$|$")
 
@@ -40,6 +43,16 @@ def plain_text(text: str) -> str:
         text = western_digits(_DROPPED.sub("", unicodedata.normalize("NFD", text)))
         text = unicodedata.normalize("NFC", "".join(c for c in text if not _is_format(c)))
     return " ".join(text.casefold().split())
+
+
+def contains_any(text: str, sought: Collection[str]) -> bool:
+    """Return whether a text has one of these, which are in plain form; long numbers in any groups."""
+    plain = plain_text(text)
+    numbers = [each for each in sought if sum(map(str.isdigit, each)) >= _MIN_DIGITS]
+    joined = _GAP.sub("", plain) if numbers else ""
+    return any(each in plain for each in sought) or any(
+        _GAP.sub("", number) in joined for number in numbers
+    )
 
 
 def western_digits(text: str) -> str:
