@@ -169,7 +169,7 @@ async def find_mentions(
     """Return the messages and facts that *query* may refer to; erases nothing.
 
     Includes all *hits*, and everything that contains the query literally, in any Unicode form and
-    with its digits in any groups; the words of a fact include those of its repetitions.
+    with its digits in any groups; the words of a fact include its tags and those of repetitions.
     """
     words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
@@ -192,7 +192,9 @@ def _fact_mentions(
     """Return the ids of facts that are named or say the words, and of those that they superseded."""
     named = {fact.id for fact in facts if fact.id in ids}
     said = [*((fact.id, fact) for fact in facts), *said_again]
-    named |= {fact_id for fact_id, fact in said if words and contains_any(fact.summary, [words])}
+    for fact_id, fact in said if words else ():
+        if contains_any("\n".join((fact.summary, *fact.tags)), [words]):
+            named.add(fact_id)
     return sorted(with_superseded(facts, named))
 
 

@@ -730,6 +730,15 @@ async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
         assert traces(path) == []
 
 
+async def test_a_query_finds_a_fact_by_its_tags(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        fact = await memory.facts.save("Ana keeps bees", user="ana", tags=["xylophone"])
+
+        found = await memory.conversation("chat", user="ana").forget(query="Xylophone")
+
+    assert found.facts == (fact.id,)
+
+
 @pytest.mark.parametrize("query", ["912345678", "912-345-678"])
 async def test_a_query_finds_a_number_in_whatever_groups_its_digits_are(
     path: Path, query: str
