@@ -118,6 +118,26 @@ async def test_an_answer_that_goes_on_in_another_request_is_stored_whole(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+async def test_an_answer_whose_continuation_broke_off_goes_on_on_its_tape(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """The client has the part of it that came, and lets the model continue that."""
+    first, part, rest = "The first boat leaves at nine,", " the next at ten,", " the last at noon."
+    upstream.script(Reply(first), Fail(500), Reply(rest), Reply("Yes."))
+    history = [user("When are the boats?")]
+    await ask(proxy, path, history)
+    await ask(proxy, path, [*history, assistant(first)])
+    await ask(proxy, path, [*history, assistant(first + part)])
+    await ask(proxy, path, [*history, assistant(first + part + rest), user("Daily?")])
+
+    assert list(await tapes(memory)) == ["trip"]
+    (tape,) = (await tapes(memory)).values()
+    assert [text.partition(": ")[2].strip() for text in tape] == [
+        "When are the boats?", first, f"{part}{rest}".strip(), "Daily?", "Yes.",
+    ]  # fmt: skip
+
+
 async def test_an_answer_that_paused_within_a_search_is_on_its_tape_once(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

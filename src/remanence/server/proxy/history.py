@@ -288,7 +288,7 @@ class Histories:
                         place.not_on_tape,
                         place.is_in_place,
                     )
-                    return await _extend(known, history.messages)
+                    return await _extend(known, history)
         return None
 
     async def _limit_branches(self, name: Name, tapes: Sequence[_Tape]) -> None:
@@ -334,7 +334,7 @@ async def _find_longest(
         if tape.last_id in lengths
     ]
     if not any(match.is_enough(messages) for match in found):
-        begun = [await _extend(await _find_beginning(tape, lengths), messages) for tape in others]
+        begun = [await _extend(await _find_beginning(tape, lengths), history) for tape in others]
         found += [match for match in begun if match.length]
     longest = max(found, key=lambda match: match.rank, default=None)
     if longest and longest.is_enough(messages):
@@ -491,13 +491,14 @@ async def _find_beginning(tape: _Tape, lengths: Mapping[str, int]) -> _Match:
     return found
 
 
-async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
+async def _extend(match: _Match, history: _History) -> _Match:
     """Extend a match by messages that are the same although their client changed them.
 
-    A message that may be an edit counts only if one after it is the same, too. The match ends with
-    a message that was continued on the tape but not in the history.
+    A message that may be an edit counts only if one after it is the same, too, or if it goes on
+    where the tape ends and the model is to continue it. The match ends with a message that was
+    continued on the tape but not in the history.
     """
-    end = match
+    end, messages = match, history.messages
     while end.length < len(messages) and not end.is_continuable:
         if not (page := await _read_joined(end.tape, end.last_seq, _PAGE)):
             break
@@ -512,7 +513,9 @@ async def _extend(match: _Match, messages: Sequence[Message]) -> _Match:
             end = end._replace(
                 length=at, last_seq=stored.seq, last_id=stored.id or "", changed=changed
             )
-            if is_kept or not may_be_edit(stored, is_older=at < len(messages)):
+            is_edit = may_be_edit(stored, is_older=at < len(messages))
+            goes_on = history.question is None and bool(continuation_of(stored, one))
+            if is_kept or goes_on or not is_edit:
                 match = end
     return match
 
