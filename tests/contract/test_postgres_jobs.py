@@ -13,7 +13,7 @@ from tests.postgres import empty, until, url_of
 from remanence import Memory, Settings
 from remanence.clock import SystemClock
 from remanence.engine.local import LocalEngine
-from remanence.engine.procrastinate import take_jobs
+from remanence.engine.procrastinate import RETENTION_QUEUE, take_jobs
 from remanence.errors import InvalidMessage
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -256,14 +256,22 @@ async def test_jobs_are_ended_read_committed_whatever_isolation_is_the_default(
     assert found == [("",), ("read committed",)]
 
 
-async def test_a_sweep_for_retention_is_a_job(database: str, server: psycopg.Connection) -> None:
-    await append_unobserved(database)
-    settings = Settings(engine="procrastinate", log_keep_days=30)
-    async with Memory.open(database, policy=POLICY, settings=settings) as memory:
-        await memory.conversation("a").flush()
-        server.execute("UPDATE journal SET at = '2020' || substr(at, 5)")
+async def test_a_sweep_for_retention_is_a_job_for_a_process_with_rules(
+    database: str, server: psycopg.Connection
+) -> None:
+    async with working(database) as without_rules:
         server.execute(
             "INSERT INTO procrastinate_jobs (queue_name, task_name, args) "
-            "VALUES ('remanence', 'remanence.retention', '{\"timestamp\": 0}')"
+            "VALUES (%s, 'remanence.retention', '{\"timestamp\": 0}')",
+            (RETENTION_QUEUE,),
         )
-        await until(lambda: server.execute("SELECT count(*) FROM journal").fetchone() == (1,))
+        await append_unobserved(database)
+        await until(lambda: jobs(server) == [(None, None)])  # that of the conversation is done
+        entries = server.execute("UPDATE journal SET at = '2020' || substr(at, 5)").rowcount
+        settings = Settings(engine="procrastinate", log_keep_days=30)
+        async with Memory.open(database, policy=POLICY, settings=settings):
+            await until(lambda: server.execute("SELECT count(*) FROM journal").fetchone() == (1,))
+            await all_done(server)
+
+    assert without_rules.requests
+    assert entries > 1

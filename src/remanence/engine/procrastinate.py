@@ -28,6 +28,9 @@ from remanence.stores.rows import encode_instant
 from remanence.types import ConversationRef
 
 QUEUE: Final = "remanence"
+RETENTION_QUEUE: Final = "remanence_retention"
+"""A queue of its own, which only processes with rules of retention take jobs from."""
+
 CONNECTIONS: Final = 4
 """Connections of a process for its jobs, besides the one that listens for them."""
 
@@ -35,18 +38,18 @@ MAX_POLL_SECONDS: Final = 5.0
 """Seconds until a scheduled job is found once it is due, as PostgreSQL does not notify of it."""
 
 RETENTION_CRON: Final = "17 */6 * * *"
-"""Times of the retention sweeps, each done by one process."""
+"""Times (UTC) of the retention sweeps, each done by one process."""
 
 _DELETE_DEAD_WORKERS: Final = """
 DELETE FROM procrastinate_workers
 WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s) AND id IN (
-  SELECT worker_id FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing'
+  SELECT worker_id FROM procrastinate_jobs WHERE queue_name = ANY(%(queues)s) AND status = 'doing'
 )
 """
-"""Limited to workers on this queue, as other applications may use a slower heartbeat."""
+"""Limited to workers on these queues, as other applications may use a slower heartbeat."""
 
 _DELETE_ORPHANED_JOBS: Final = (
-    "DELETE FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing' "
+    "DELETE FROM procrastinate_jobs WHERE queue_name = ANY(%(queues)s) AND status = 'doing' "
     "AND (worker_id IS NULL OR id = ANY(%(unfinished)s))"
 )
 """Jobs of dead processes, and jobs of this one whose end could not be written."""
@@ -134,7 +137,9 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
     if reconciler.pruner.rules:
 
         @app.periodic(cron=RETENTION_CRON)
-        @app.task(name="remanence.retention", queue=QUEUE, queueing_lock="remanence retention")
+        @app.task(
+            name="remanence.retention", queue=RETENTION_QUEUE, queueing_lock="remanence retention"
+        )
         async def enforce_retention(timestamp: int) -> None:  # noqa: ARG001 - passed to each
             """Start a sweep in the process that took the job, without blocking its other jobs."""
             background.spawn("retention", reconciler.pruner.prune)
@@ -153,7 +158,7 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
         try:
             with name_remedy():
                 await app.run_worker_async(
-                    queues=[QUEUE],
+                    queues=[QUEUE, RETENTION_QUEUE] if reconciler.pruner.rules else [QUEUE],
                     concurrency=concurrency,
                     delete_jobs="always",
                     install_signal_handlers=False,
@@ -175,8 +180,9 @@ async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
     """
     seconds, now = reconciler.leases.seconds, reconciler.clock.now()
     execute, unfinished = manager.connector.execute_query_async, sorted(manager.unfinished)
-    await execute(_DELETE_DEAD_WORKERS, queue=QUEUE, seconds=seconds)
-    await execute(_DELETE_ORPHANED_JOBS, queue=QUEUE, unfinished=unfinished)
+    queues = [QUEUE, RETENTION_QUEUE]
+    await execute(_DELETE_DEAD_WORKERS, queues=queues, seconds=seconds)
+    await execute(_DELETE_ORPHANED_JOBS, queues=queues, unfinished=unfinished)
     manager.unfinished.difference_update(unfinished)
     await execute(
         _RESCHEDULE,
