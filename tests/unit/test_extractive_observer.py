@@ -672,6 +672,32 @@ def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
     assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "own"),
+    [
+        ("Pilz-Risotto?", "ok.", "Ich bin übrigens gegen Sellerie allergisch"),
+        ("How about a mushroom risotto?", "Sure.", "I'm allergic to celery"),
+        ("Un risotto ai funghi?", "ok.", "Rispondimi sempre in italiano, per favore"),
+        ("Shall we go on with the tiles?", "Oh.", "Forget the name of my dentist"),
+        ("What can I do for you?", "", "erstmal, bitte antworte kurz"),
+    ],
+)
+def test_what_does_not_answer_a_question_does_not_quote_it(
+    asked: str, answer: str, own: str
+) -> None:
+    said = f"{answer} {own}.".strip()
+    notes = _notes(_request(Message.assistant(asked), Message.user(said), ratio=9))
+
+    assert [note.text for note in notes if own in note.text] == [own]
+
+
+def test_a_request_to_forget_that_points_back_quotes_what_it_answers() -> None:
+    asked = Message.assistant("Shall I keep the door code of the studio?")
+    (note,) = _notes(_request(asked, Message.user("no, forget it"), ratio=9))[-1:]
+
+    assert note.text == "“Shall I keep the door code of the studio?” – no, forget it"
+
+
 def test_a_question_of_a_few_words_is_quoted_with_the_sentence_before_it() -> None:
     asked = Message.assistant("The rate is 15 a second. That needs 7 attempts. Keep 6?")
     (note,) = _notes(_request(asked, Message.user("7 then"), ratio=9))[-1:]

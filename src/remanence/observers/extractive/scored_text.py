@@ -24,12 +24,14 @@ from remanence.observers.extractive.quoted_text import (
 )
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
-from remanence.observers.extractive.sentence_scores import is_dependent
+from remanence.observers.extractive.sentence_scores import is_dependent, is_standing
 from remanence.observers.extractive.sentences import ITEM, Span, both_ends_of, sentences
 from remanence.observers.learned.answers import needs_question
 from remanence.observers.learned.features import Line, Role
+from remanence.observers.learned.forgetting import score_of_request
 from remanence.observers.learned.openings import head_of
 from remanence.observers.learned.score import Scores, scorer
+from remanence.observers.learned.statements import WISHES, statement_scores
 from remanence.types import Message
 
 _COLON = re.compile(r"[:：](?:\s|$)")
@@ -61,7 +63,7 @@ class ScoredText:
         """Join each sentence with those after it that say little alone; yields in between.
 
         A few words are joined with what follows them if that may depend on them, or if they answer a
-        question.
+        question and that is nothing which must never be lost.
         """
         spans, scores = self.spans, self.scores
         self.spans, self.scores = spans[:1], scores[:1]
@@ -70,7 +72,7 @@ class ScoredText:
             said = self.text[first.start : span.start].rstrip()
             is_apart = said in pasted or self.is_quoted(first) != self.is_quoted(span)
             depends = is_afterthought(self._source(span), own) and not is_apart
-            answers = self.question and len(self.spans) == 1
+            answers = self.question and len(self.spans) == 1 and not self._stands_alone(span, own)
             leads = is_few_words(said) and (answers or may_depend(own)) and not is_apart
             if (depends and may_join(self.text, first, span, earlier)) or (
                 leads and is_near(self.text, first, span)
@@ -151,7 +153,14 @@ class ScoredText:
         end = min(
             (joint for joint in self.joints if span.start < joint < span.end), default=span.end
         )
+        if _is_request(self.text[span.start : end], scores):
+            return False
         return needs_question(Line(self.text[span.start : end], "user", self.before))
+
+    def _stands_alone(self, span: Span, scores: Scores) -> bool:
+        source = self._source(span)
+        is_clear = is_standing(source, scores) and not is_dependent(scores)
+        return is_clear or _is_request(source, scores)
 
     def question_to(self, answer: Message) -> Quotation | None:
         """Return the short question that the message ends with; an item of a list is none."""
@@ -201,6 +210,13 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
         else:
             yield from text.join_dependent(said_by_agent)
         yield
+
+
+def _is_request(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence asks to forget something, or says how to be answered, clearly alone."""
+    line = Line(sentence, "user")
+    asks = statement_scores(line)[WISHES] >= 0 or score_of_request(line) >= 0
+    return asks and not may_depend(scores)
 
 
 def _lead(labels: Sequence[tuple[Word, ...]], vocabulary: Vocabulary) -> tuple[Word, ...]:
