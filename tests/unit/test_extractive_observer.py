@@ -478,6 +478,21 @@ def test_a_note_closes_a_quotation_whose_end_is_in_another_sentence(
     assert found == f"{said}{closing}"
 
 
+@pytest.mark.parametrize("opening", "「『")
+def test_a_note_closes_a_corner_bracket_whose_end_is_in_another_sentence(opening: str) -> None:
+    said = f"叔母は手紙に{opening}みんな元気です"
+    found = render_words(tuple(words(f"{said}。", vocabulary_of(""), opens=True)))
+    assert found == said + {"「": "」", "『": "』"}[opening]
+
+
+@pytest.mark.parametrize(
+    ("said", "mark"),
+    [("متى يصل القطار رقم ٧٢ إلى فاس؟", "؟"), ("七二番の列車は何時に着きますか？", "？")],
+)
+def test_a_question_keeps_the_mark_of_its_script(said: str, mark: str) -> None:
+    assert _whole(Message.user(said)).strip().endswith(mark)
+
+
 def test_a_note_closes_a_quotation_as_its_language_does() -> None:
     for said, closing in (
         ("Die Eltern haben mir geschrieben: „Liebe Freunde, das Fest", "“"),

@@ -50,6 +50,11 @@ class Quotation(NamedTuple):
         return f"“{self.text}” – {answer}"
 
 
+def question_mark_of(sentence: str) -> str:
+    """Return the mark with which a sentence asks, as its script has it."""
+    return next((mark for mark in reversed(sentence) if mark in ASKS), "?")
+
+
 def is_answer(text: str) -> bool:
     """Return whether a text begins with what it answers, as `Quotation.before` has it."""
     return bool(quotation_of(text))
@@ -125,7 +130,7 @@ class Passage:
         """The passage in the wording of a note, led by its context."""
         clause = render_words(self.words)
         if self.is_question and clause and not clause.endswith(ASKS):
-            clause += "?"
+            clause += question_mark_of(self.source)
         if self.is_framed and clause:
             clause = f"“{clause}”"
         if self.reply_to and clause:

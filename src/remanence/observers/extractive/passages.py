@@ -12,7 +12,14 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import AGENT, ASKS, MAX_LABEL_WORDS, TOOL, Passage
+from remanence.observers.extractive.passage import (
+    AGENT,
+    ASKS,
+    MAX_LABEL_WORDS,
+    TOOL,
+    Passage,
+    question_mark_of,
+)
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.scored_text import ScoredText, relate, score_texts
 from remanence.observers.extractive.sentence_scores import (
@@ -226,8 +233,9 @@ def _joined_words(
         inside = [date for date in dates if start <= date.start and date.end <= end]
         found = list(_words(text, Span(start, end), inside, said_at, vocabulary))
         if found and end < clause.end and found[-1].text:
-            asks = text[start:end].rstrip().endswith(ASKS)
-            found[-1] = found[-1]._replace(text=f"{found[-1].text}{'?' if asks else ';'}")
+            said = text[start:end].rstrip()
+            mark = question_mark_of(said) if said.endswith(ASKS) else ";"
+            found[-1] = found[-1]._replace(text=f"{found[-1].text}{mark}")
         yield from found
 
 

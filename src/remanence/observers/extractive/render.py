@@ -39,9 +39,11 @@ _TURNED_CLOSING = "«‹"
 _QUOTING = "“”„"
 """Marks of which a quotation has two, which ones depends on the language."""
 _PAIRS = tuple(zip(_OPENING, _CLOSING, strict=True))
-_UNCLOSED = re.compile(r"(?<=\s)((?<!\d )\"(?=\w)|[“„](?=\w)|« ?(?=\w))[^\"“”„«»]*$")
+_UNCLOSED = re.compile(
+    r"(?:(?<=\s)((?<!\d )\"(?=\w)|[“„](?=\w)|« ?(?=\w))|(?<=\w)([「『])(?=\w))[^\"“”„«»「」『』]*$"
+)
 """A quotation behind other words, but for the inch mark of 3.5 ", whose end is in another sentence."""
-_ENDINGS = {'"': '"', "“": "”", "«": "»", "« ": " »"}
+_ENDINGS = {'"': '"', "“": "”", "«": "»", "« ": " »", "「": "」", "『": "』"}
 _CLOSE_LIKE_GERMAN = frozenset({"de", "ru"})
 """Languages that close „ with “."""
 _PAUSES = ",;:、，،؛"
@@ -151,7 +153,7 @@ def render_words(parts: Sequence[Word]) -> str:
             opened = ""
     text = _LOOSE_ENDS.sub("", "".join(line))
     if unclosed := _UNCLOSED.search(text):
-        text += _ending_of(unclosed[1], parts)
+        text += _ending_of(unclosed[1] or unclosed[2], parts)
     return _without_loose_ends(text)
 
 
