@@ -201,6 +201,7 @@ def test_what_no_message_can_have_is_counted_by_its_name(
         "image_asset_pointer": 2,
         "audio_asset_pointer": 1,
         "attachment": 1,
+        "message without text": 2,
         "thoughts": 1,
         "tool call": 1,
         "tool message": 1,
@@ -227,7 +228,14 @@ def test_files_thoughts_and_tools_of_claude_are_counted(cli: Cli, tmp_path: Path
     left_out = imported(cli, file, url)["left_out"]
 
     assert texts(cli, url) == ["Which pier?", "4."]
-    assert left_out == {"tool_use": 2, "tool_result": 2, "attachment": 1, "file": 1, "thinking": 1}
+    assert left_out == {
+        "tool_use": 2,
+        "tool_result": 2,
+        "attachment": 1,
+        "message without text": 1,
+        "file": 1,
+        "thinking": 1,
+    }
 
 
 def test_references_of_an_answer_are_shown_as_their_reader_saw_them(

@@ -194,6 +194,15 @@ def test_keys_of_users_messages_that_are_not_read_are_counted(
     assert counted["left_out"] == {"sender": 2}
 
 
+def test_a_message_without_text_is_counted(cli: Cli, tmp_path: Path, url: str) -> None:
+    file = write(tmp_path / "history.jsonl", said("a", "Hello."), said("a", ""))
+
+    run = cli("import", file, "--db", url)
+
+    assert "left out: message without text 1" in run.stdout
+    assert contents(cli, url, "a") == ["Hello.", "[empty message]"]
+
+
 def test_a_kind_of_message_that_is_not_known_is_counted(cli: Cli, tmp_path: Path, url: str) -> None:
     kinds = ("control", "message", "chat", ["control"])
     lines = [said("a", "Hello.", seq=1, kind=kind) for kind in kinds]

@@ -17,6 +17,7 @@ LeftOut: TypeAlias = Counter[str]
 """How often each kind of content was left out, by its name in the export where it has one."""
 
 OTHER_BRANCH: Final = "message of another branch"
+EMPTY: Final = "message without text"
 
 _SYSTEM: Final = ("system", "systemInstruction", "system_instruction", "instructions")
 """Keys of system texts beside the messages of a request to Anthropic, Gemini or OpenAI's Responses."""
@@ -122,7 +123,7 @@ def _chatgpt(value: JsonObject, left_out: LeftOut) -> ExportedConversation:
             left_out[f"{role} message"] += bool(texts)
     named = f"{value.get('title')} {value.get('create_time')}"
     id_ = value.get("conversation_id") or value.get("id") or named
-    return _conversation(id_, messages, value.get("create_time"))
+    return _conversation(id_, messages, value.get("create_time"), left_out)
 
 
 def _chatgpt_texts(message: JsonObject, left_out: LeftOut) -> Iterator[str]:
@@ -160,7 +161,7 @@ def _claude(value: JsonObject, left_out: LeftOut) -> ExportedConversation:
             messages.append(_message(id_, role, texts, times[id_]))
         else:
             left_out[f"{role} message"] += bool(texts)
-    return _conversation(value.get("uuid"), messages, value.get("created_at"))
+    return _conversation(value.get("uuid"), messages, value.get("created_at"), left_out)
 
 
 def _branch(
@@ -193,8 +194,11 @@ def _message(id_: str, role: str, texts: list[str], at: object) -> JsonObject:
     return {"id": id_, "role": _ROLES[role], "content": "\n\n".join(texts), "created_at": at}
 
 
-def _conversation(id_: object, messages: list[JsonObject], at: object) -> ExportedConversation:
+def _conversation(
+    id_: object, messages: list[JsonObject], at: object, left_out: LeftOut
+) -> ExportedConversation:
     said = [message for message in messages if message["content"]]
+    left_out[EMPTY] += len(messages) - len(said)
     for message in said:
         at = message["created_at"] = message["created_at"] or at
     return ExportedConversation(conversation=id_, messages=said)

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from remanence.arguments import require_name
-from remanence.cli.chat_exports import ExportedConversation, LeftOut, damaged_entries, read_export
+from remanence.cli.chat_exports import (
+    EMPTY,
+    ExportedConversation,
+    LeftOut,
+    damaged_entries,
+    read_export,
+)
 from remanence.cli.coding_sessions import SessionReader
 from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import READ_KEYS, TIME_KEYS, read_message
@@ -146,7 +152,8 @@ class HistoryReader:
 
     def _read(self, record: Record) -> HistoryMessage:
         own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
-        message, _ = read_message(record, str(own), self.timezone)
+        message, is_empty = read_message(record, str(own), self.timezone)
+        self.left_out[EMPTY] += is_empty
         check_message(message, max_bytes=self.max_message_bytes)
         conversation = _text(record, "conversation") or self.conversation
         if conversation is None:
