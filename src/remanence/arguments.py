@@ -166,7 +166,11 @@ def require_moment(**values: object) -> None:
             continue
         if not isinstance(value, datetime):
             raise _impossible(name, value, "use a datetime with a time zone")
-        if value.utcoffset() is None:
+        try:
+            offset = value.utcoffset()
+        except ValueError:  # pandas.NaT is a datetime that is no time
+            raise _impossible(name, value, "use a datetime with a time zone") from None
+        if offset is None:
             raise _impossible(name, value, "give it a time zone, such as datetime.UTC")
         try:
             value.astimezone(UTC)

@@ -47,6 +47,13 @@ def plain(request: Any) -> str:
     return "Noted."
 
 
+class NoTime(datetime):
+    """A datetime that is no time, such as `pandas.NaT`."""
+
+    def utcoffset(self) -> timedelta:
+        raise ValueError("NoTime does not support utcoffset")
+
+
 class PlainModel:
     """A model that is not async."""
 
@@ -134,6 +141,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "fact": (lambda m, c: m.facts.save(5, user="ana"), "summary=5"),
     "tags": (lambda m, c: m.facts.save("x", user="ana", tags="a"), "tags='a'.*list"),
     "known since": (lambda m, c: m.facts.save("x", user="ana", valid_from=NAIVE), "valid_from"),
+    "no time": (
+        lambda m, c: m.facts.save("x", user="ana", valid_from=NoTime(2026, 1, 1)),
+        "valid_from=.*use a datetime with a time zone",
+    ),
     "facts": (lambda m, c: m.facts.list(user="ana", limit=-1), "limit=-1"),
     "searched": (lambda m, c: m.facts.search(5, user="ana"), "query=5"),
     "searched blank": (lambda m, c: m.facts.search(" ", user="ana"), "query=' '.*text with words"),
