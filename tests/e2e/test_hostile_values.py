@@ -71,6 +71,21 @@ async def test_a_recalled_text_and_a_channel_do_not_end_the_block_that_has_them(
     assert not [line for line in carrier.splitlines() if line.startswith("## New")]
 
 
+async def test_notes_and_facts_leave_out_what_would_reorder_their_text() -> None:
+    said = "I work at \u202eSiemens\u202c in \u2067Porto\u2069. אני גר ב\u200eLisbon\u200e."
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.user(said))
+        await chat.end()
+
+        noted = " ".join(note.text for each in await chat.observations() for note in each.notes)
+        facts = " ".join(fact.summary for fact in await memory.facts.list(user="ana"))
+
+    assert "I work at Siemens in Porto" in noted
+    assert "I work at Siemens in Porto" in facts
+    assert "ב\u200eLisbon" in noted
+
+
 async def test_recall_adds_no_message_that_the_context_shows_word_for_word() -> None:
     async with Memory.open(IN_MEMORY, clock=FixedClock()) as memory:
         chat = memory.conversation("c")

@@ -14,6 +14,9 @@ from remanence.wire.content import read_result_parts
 from remanence.wire.turns import VOLATILE_TAG
 
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Embeddings, overrides and isolates, which would reorder what a note shows behind its piece of the
+text; the marks beside letters of Arabic and Hebrew are others."""
 
 LONG_TEXT = 5_000
 """Characters from which secrets are looked for in a thread."""
@@ -53,7 +56,8 @@ def _own_part(part: Part) -> Part:
 def _clean_part(part: Part) -> Part:
     match part:
         case TextPart():
-            return TextPart(text=redact(replace_elements(part.text, _CONTROL, "")))
+            text = replace_elements(part.text, _CONTROL, "")
+            return TextPart(text=redact(_DIRECTION.sub("", text)))
         case ToolCallPart():
             return replace(part, arguments=redact(part.arguments))
         case ToolResultPart():
