@@ -1145,6 +1145,71 @@ async def test_a_streamed_refusal_is_stored(
     assert await tapes(memory) == {"trip": ["user: When?", "assistant: I cannot say."]}
 
 
+def round_with(path: str, number: int, text: str) -> list[dict[str, Any]]:
+    """An answer with a *text* and a call, and the result of the call."""
+    id_, output = f"call_{number}", f"Gate {number} is open. " * 9
+    match path:
+        case "anthropic/v1/messages":
+            call = {"type": "tool_use", "id": id_, "name": "look", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": id_, "content": output}
+            blocks = [{"type": "text", "text": text}] if text else []
+            return [assistant([*blocks, call]), {"role": "user", "content": [result]}]
+        case "openai/v1/responses":
+            item = {"type": "function_call", "call_id": id_, "name": "look", "arguments": "{}"}
+            result = {"type": "function_call_output", "call_id": id_, "output": output}
+            return [*([assistant(text)] if text else []), item, result]
+    function = {"name": "look", "arguments": "{}"}
+    calls = [{"id": id_, "type": "function", "function": function}]
+    result = {"role": "tool", "tool_call_id": id_, "content": output}
+    return [{**assistant(text or None), "tool_calls": calls}, result]
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("text", ["", "I look."])
+async def test_old_rounds_of_calls_that_a_client_leaves_out_make_no_branch(
+    upstream: ModelServer, memory: Memory, path: str, text: str
+) -> None:
+    """As `pruneMessages` of the AI SDK does; the server is restarted in between."""
+    urls = dict[str, Any](openai_url=upstream.url, anthropic_url=upstream.url)
+    history: list[dict[str, Any]] = []
+    for number in range(9):
+        question = user(LONG.format(number) * 2)
+        history.append(question)
+        request = [*history, *round_with(path, number, text)]
+        said = f"Gate {number} is open."
+        upstream.script(Reply(text, calls=(Call(f"call_{number}", "look"),)), Reply(said))
+        async with served(create_app(memory, **urls)) as proxy:
+            await ask(proxy, path, history)
+            await ask(proxy, path, request)
+        history += [*([assistant(text)] if text else []), assistant(said)]
+        if number < 6:  # the newest messages have left out rounds among them
+            await observe(memory)
+    (tape,) = (await tapes(memory)).values()
+
+    assert len(tape) == 9 * 4
+    last = upstream.received[-1].body["input" if path == RESPONSES else "messages"]
+    own = [one for one in last if one in request]
+    at = request.index(own[0])
+    assert "call_7" not in json.dumps(last)
+    assert len(own) >= len(last) - 2, "the notes, and the newest with what was recalled"
+    assert 0 < at < len(request) - 4
+    assert own[0]["content"].partition(" and ")[0] not in json.dumps(last[0]), "notes have it"
+    assert [one for one in request[at:] if one not in own] in ([], [question])
+
+
+async def test_another_answer_after_a_left_out_round_makes_a_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = [user("Is the gate open?"), *round_with(CHAT, 1, "I look.")]
+    upstream.script(Reply("Gate 1 is open."))
+    await ask(proxy, CHAT, history)
+    edited = [history[0], assistant("I look."), assistant("Gate 1 is closed."), user("Why?")]
+    response = await ask(proxy, CHAT, edited)
+
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    assert "[calls" not in " ".join((await tapes(memory))["trip~1"])
+
+
 async def test_a_streamed_call_of_a_custom_tool_is_stored(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

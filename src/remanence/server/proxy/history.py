@@ -21,12 +21,14 @@ from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.branches import MAX_BRANCHES, Branch, read_branches
 from remanence.server.proxy.identity import (
+    call_ids,
     chain,
     continuation_of,
     is_same,
     join,
     key_of,
     keys_and_ids,
+    without_rounds,
 )
 from remanence.server.proxy.naming import Name
 from remanence.server.proxy.overlap import MIN_MESSAGES, find_overlap, is_unchanged, may_be_edit
@@ -83,7 +85,8 @@ class Stored:
 class _History(NamedTuple):
     """A client's history with the keys and ids of its messages; with *question*, also its answer.
 
-    A history *slides* that is about as long as the conversation's previous one.
+    A history *slides* that is about as long as the conversation's previous one. *calls* are the ids of
+    its tool calls and results.
     """
 
     name: Name
@@ -92,6 +95,7 @@ class _History(NamedTuple):
     ids: Sequence[str]
     question: Stored | None
     slides: bool
+    calls: Collection[str]
 
 
 class _Tape(NamedTuple):
@@ -183,7 +187,7 @@ class Histories:
         """
         slides = question is None and 2 * len(messages) > self._lengths.get(name, math.inf)
         keys, ids = await asyncio.to_thread(keys_and_ids, messages)
-        history = _History(name, messages, keys, ids, question, slides)
+        history = _History(name, messages, keys, ids, question, slides, call_ids(messages))
         async with self._locks[hash(name) % _LOCKS]:
             while True:
                 if question is not None:  # its answer may go to a branch
@@ -500,7 +504,7 @@ async def _extend(match: _Match, history: _History) -> _Match:
     """
     end, messages = match, history.messages
     while end.length < len(messages) and not end.is_continuable:
-        if not (page := await _read_joined(end.tape, end.last_seq, _PAGE)):
+        if not (page := await _read_shown(end.tape, end.last_seq, history.calls)):
             break
         for stored, one in zip(page, messages[end.length :], strict=False):
             at = end.length + 1
@@ -527,6 +531,22 @@ async def _find_continued(end: _Match, stored: Message, resent: Message) -> Mess
     id_ = next(chain([resent], end.last_id))
     messages = await end.tape.conversation.messages(after=end.last_seq, limit=count)
     return next((message for message in messages if message.id == id_), None)
+
+
+async def _read_shown(tape: _Tape, after: int, calls: Collection[str]) -> Sequence[Message]:
+    """Return the next messages of a tape without rounds of other *calls*, as clients leave old ones out.
+
+    Answers before and after such a round count as one.
+    """
+    limit = _PAGE
+    while page := await _read_joined(tape, after, limit):
+        shown = without_rounds(page, calls)
+        if shown is page or page[-1].seq >= tape.last_seq:
+            return shown
+        if len(shown) > 1:
+            return shown[:-1]  # it may go on behind a round
+        limit *= 2
+    return ()
 
 
 async def _read_joined(tape: _Tape, after: int, limit: int) -> Sequence[Message]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -142,7 +142,7 @@ def count_as_one(before: Message, message: Message) -> bool:
     return (before.role, message.role) in _JOINED_ROLES
 
 
-def join(messages: Sequence[Message]) -> list[Message]:
+def join(messages: Iterable[Message]) -> list[Message]:
     """Return messages without prompts, and with those joined that count as one.
 
     A joined message has the seq and the id of the last of its messages.
@@ -159,6 +159,39 @@ def join(messages: Sequence[Message]) -> list[Message]:
         else:
             joined.append(message)
     return joined
+
+
+def call_ids(messages: Iterable[Message]) -> set[str]:
+    """Return the ids of the calls in messages, and of those that they have results of."""
+    ids = {_call_id(part) for message in messages for part in message.content}
+    return {id_ for id_ in ids if id_ is not None}
+
+
+def without_rounds(messages: Sequence[Message], shown: Collection[str]) -> Sequence[Message]:
+    """Return joined messages without the calls, and their results, whose ids are not *shown*."""
+    kept = [_without_round(message, shown) for message in messages]
+    is_whole = all(one is message for one, message in zip(kept, messages, strict=True))
+    return messages if is_whole else join(filter(None, kept))
+
+
+def _without_round(message: Message, shown: Collection[str]) -> Message | None:
+    """Return a message without calls and results that are not *shown*; None if it has no others."""
+    ids = map(_call_id, message.content)
+    content = tuple(
+        part for part, id_ in zip(message.content, ids, strict=True) if id_ is None or id_ in shown
+    )
+    if len(content) == len(message.content):
+        return message
+    has_results = any(isinstance(part, ToolResultPart) for part in content)
+    role = "user" if message.role == "tool" and not has_results else message.role
+    return message.replace(role=role, content=content) if content else None
+
+
+def _call_id(part: Part) -> str | None:
+    match part:
+        case ToolCallPart(id=id_) | ToolResultPart(call_id=id_):
+            return id_
+    return None
 
 
 def _keys(parts: Sequence[Part]) -> list[list[str]]:

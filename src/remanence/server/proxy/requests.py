@@ -21,7 +21,7 @@ from remanence.providers.requests import Tokens, tokens_of
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, is_prompt, is_reference, read_units
 from remanence.server.proxy.history import DetachedHistory, Histories, Stored, UnknownHistory
-from remanence.server.proxy.identity import chain, count_as_one
+from remanence.server.proxy.identity import call_ids, chain, count_as_one, without_rounds
 from remanence.server.proxy.instructions import keep_instructions
 from remanence.server.proxy.items import Items
 from remanence.server.proxy.naming import (
@@ -274,7 +274,7 @@ class Requests:
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         messages = _raw_messages(context)
-        indices = _indices(messages, stored)
+        indices = _indices(messages, units, stored)
         whole = shown_whole(messages, context.omitted)
         cut: set[int] = set()
         for n, (index, message) in enumerate(zip(indices, messages, strict=True)):
@@ -376,20 +376,24 @@ def _prepend(begun: Message, answer: Message) -> Message:
     return begun.replace(content=content)
 
 
-def _indices(messages: Sequence[Message], stored: Stored) -> list[int]:
+def _indices(messages: Sequence[Message], units: Sequence[Unit], stored: Stored) -> list[int]:
     """Return the index of each stored message in the history, whose stored part ends with them.
 
-    Messages before the start of the history have negative indices.
+    Messages before the start of the history have negative indices, and those that it leaves out later
+    the index of the one after them.
     """
     skipped = frozenset[int]() if stored.is_in_place else stored.not_on_tape
+    first = next(at for at in count() if at not in skipped)
+    shown = call_ids(unit.message for unit in units)
     indices: list[int] = []
     index = stored.length
     later: Message | None = None
     for message in reversed(messages):
-        if not (later and count_as_one(message, later)):
-            index = next(at for at in count(index - 1, -1) if at not in skipped)
+        if first >= index or without_rounds([message], shown):
+            if not (later and count_as_one(message, later)):
+                index = next(at for at in count(index - 1, -1) if at not in skipped)
+            later = message
         indices.append(index)
-        later = message
     return indices[::-1]
 
 
@@ -502,7 +506,7 @@ async def _context_beside(
         context = await stored.conversation.context(
             system=await asyncio.to_thread(_overhead, body, beside), recall=recall, model=model
         )
-        shown = _first_shown(_indices(_raw_messages(context), stored), stored)
+        shown = _first_shown(_indices(_raw_messages(context), units, stored), stored)
         if shown <= first:
             return context
         first = shown if first == raw else len(units)
