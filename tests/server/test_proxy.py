@@ -941,6 +941,16 @@ async def test_the_name_of_a_model_in_a_path_arrives_as_it_was_sent(
     assert [received.path for received in upstream.received] == [f"/v1/models/{name}"] * 2
 
 
+@pytest.mark.parametrize("path", ["openai", "openai/v1", "anthropic", "anthropic/v1"])
+async def test_a_probe_of_a_base_url_reaches_the_provider(
+    proxy: Client, upstream: ModelServer, path: str
+) -> None:
+    await proxy.http.head(path)
+
+    (request,) = upstream.received
+    assert (request.method, request.path) == ("HEAD", f"/{path.partition('/')[2]}")
+
+
 @pytest.mark.parametrize("query", ["after=a%20b&flag", "ids=a%2Cb&ids=c+d", "q=%C3%A9&include[]=x"])
 async def test_a_query_arrives_as_it_was_sent(
     proxy: Client, upstream: ModelServer, query: str

@@ -115,6 +115,22 @@ async def others_of_anthropic(request: Request, path: str) -> Response:
     return await _forward_unchanged(request, request.app.state.anthropic, "/anthropic/", path)
 
 
+@router.head("/openai", include_in_schema=False)
+@router.head("/openai/v1", include_in_schema=False)
+async def probe_openai(request: Request) -> Response:
+    """Forward a probe of the base URL, with which clients open a connection."""
+    forwarder: Forwarder = request.app.state.openai
+    return await forwarder.forward(request, path_of(request.scope).removeprefix("/openai")[1:])
+
+
+@router.head("/anthropic", include_in_schema=False)
+@router.head("/anthropic/v1", include_in_schema=False)
+async def probe_anthropic(request: Request) -> Response:
+    """Forward a probe of the base URL, as of Claude Code when it starts."""
+    forwarder: Forwarder = request.app.state.anthropic
+    return await forwarder.forward(request, path_of(request.scope).removeprefix("/anthropic")[1:])
+
+
 async def _forward_unchanged(
     request: Request, forwarder: Forwarder, prefix: str, path: str
 ) -> Response:
