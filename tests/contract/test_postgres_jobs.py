@@ -44,7 +44,7 @@ def hello() -> Message:
     return Message.user("Hello.").replace(tokens=10)
 
 
-def jobs(server: psycopg.Connection) -> list[tuple[str, datetime | None]]:
+def jobs(server: psycopg.Connection) -> list[tuple[str | None, datetime | None]]:
     """Return the conversation and the time of each job."""
     return server.execute(
         "SELECT args ->> 'id', scheduled_at FROM procrastinate_jobs ORDER BY id"

@@ -344,6 +344,32 @@ async def test_a_limit_of_connections_is_named(
         )
 
 
+@pytest.mark.postgres
+async def test_an_outage_is_logged_at_its_beginning_and_end(
+    migrated: str, guest: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute(migrated, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
+    url = url_of(migrated, user=guest)
+    async with Memory.open(url, read_only=True) as memory:
+        execute(
+            migrated,
+            f"ALTER ROLE {guest} NOLOGIN",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{guest}'",
+        )
+        with pytest.raises(StoreUnavailable, match="let the role log in"):
+            await memory.conversations()
+        execute(migrated, f"ALTER ROLE {guest} LOGIN")
+        async with asyncio.timeout(WAIT_SECONDS):
+            while await memory.unready():
+                pass
+
+    logger = "remanence.stores.postgres.pool"
+    begun, ended = [each.getMessage() for each in caplog.records if each.name == logger]
+    assert "cannot be reached: " in begun
+    assert "is not permitted to log in" in begun
+    assert "is reached again" in ended
+
+
 class UsedOnce(ConnectionPool):
     """A pool that does not get its connections back."""
 

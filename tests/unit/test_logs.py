@@ -56,3 +56,21 @@ def test_a_record_of_the_service_is_one_line_on_stderr(form: str) -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"), [("details=False", []), ("details=True", ["attempt", "attempt"])]
+)
+def test_only_with_debug_a_command_or_the_service_prints_each_attempt_to_connect(
+    options: str, lines: list[str]
+) -> None:
+    code = (
+        "import logging; from remanence.cli.failures import set_up_logs; "
+        "from remanence.cli.service import log_service; pool = logging.getLogger('psycopg.pool'); "
+        f"set_up_logs({options}); pool.warning('attempt'); log_service('text'); "
+        "pool.warning('attempt'); logging.getLogger('psycopg').warning('another')"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    printed = [line.replace(":", " ").split()[-1] for line in ran.stderr.splitlines()]
+    assert printed == [*lines, "another"]

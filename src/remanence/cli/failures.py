@@ -18,6 +18,7 @@ def set_up_logs(*, details: bool) -> None:
         _logger.setLevel(logging.DEBUG)
     elif not _logger.handlers:
         _logger.addHandler(logging.NullHandler())
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 def explain(error: BaseException) -> None:

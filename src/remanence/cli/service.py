@@ -45,7 +45,11 @@ def log_audit(file: Path) -> None:
 
 
 def log_service(form: LogFormat) -> None:
-    """Log this package's records, and warnings of all libraries, with time and request id."""
+    """Log this package's records, and warnings of libraries, with time and request id.
+
+    The warnings of a connection pool for each attempt to connect are for --debug: the store logs an
+    outage.
+    """
     root, ours = logging.getLogger(), logging.getLogger("remanence")
     for handler in list(root.handlers):
         if type(handler) is logging.StreamHandler:  # from --debug
@@ -56,6 +60,7 @@ def log_service(form: LogFormat) -> None:
     root.addHandler(handler)
     if ours.level == logging.NOTSET:
         ours.setLevel(logging.INFO)
+        handler.addFilter(lambda record: record.name != "psycopg.pool")
 
 
 def announce(text: str) -> None:

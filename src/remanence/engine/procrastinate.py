@@ -37,6 +37,8 @@ CONNECTIONS: Final = 4
 MAX_POLL_SECONDS: Final = 5.0
 """Seconds until a scheduled job is found once it is due, as PostgreSQL does not notify of it."""
 
+_DAY_SECONDS: Final = 86_400.0
+
 RETENTION_CRON: Final = "17 */6 * * *"
 """Times (UTC) of the retention sweeps, each done by one process."""
 
@@ -164,6 +166,7 @@ async def take_jobs(url: str, reconciler: Reconciler, look_at: LookAt, concurren
                     install_signal_handlers=False,
                     fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
                     update_heartbeat_interval=seconds / 3,
+                    abort_job_polling_interval=_DAY_SECONDS,  # nobody aborts these jobs
                 )
         finally:
             background.cancel(sweeping)

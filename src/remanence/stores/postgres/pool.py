@@ -1,13 +1,17 @@
 """The connection pool, and how long callers wait for it during an outage."""
 
+import logging
+import threading
 import time
 from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from remanence.stores.postgres.errors import is_connection_limit
+from remanence.stores.postgres.errors import is_connection_limit, reason
 from remanence.stores.postgres_url import connection_string
+
+logger = logging.getLogger(__name__)
 
 OUTAGE_SECONDS: Final = 3.0
 """Seconds that callers wait for an outage to end, such as a server restart."""
@@ -59,10 +63,9 @@ class _Connection(psycopg.Connection):
             connection = super().connect(conninfo, **options)
         except psycopg.OperationalError as error:
             if not is_connection_limit(error):
-                outage = pool.outage  # read once, as another thread may end it
-                pool.outage = _Outage(outage.since if outage else begun, error)
+                pool.note_outage(_Outage(begun, error))
             raise
-        pool.outage = None
+        pool.note_outage(None)
         return connection
 
 
@@ -75,6 +78,7 @@ class Pool(ConnectionPool[psycopg.Connection]):
 
     def __init__(self, url: str, *, max_size: int = _MAX_CONNECTIONS) -> None:
         self.outage: _Outage | None = None  # replaced whole, so that any thread may read it
+        self._noting = threading.Lock()  # so that one of the pool's threads logs an outage
         super().__init__(
             connection_string(url),
             connection_class=_Connection,
@@ -86,6 +90,18 @@ class Pool(ConnectionPool[psycopg.Connection]):
             configure=_limit_transactions,
             reconnect_timeout=OUTAGE_SECONDS,  # bounds its doubling pauses; the next caller restarts it
         )
+
+    def note_outage(self, now: _Outage | None) -> None:
+        """Note that the server cannot be reached, or can, and log the beginning and end of an outage."""
+        with self._noting:
+            before, self.outage = self.outage, now
+            if before and now:
+                self.outage = now._replace(since=before.since)
+        if now and not before:
+            logger.warning("the PostgreSQL server cannot be reached: %s", reason(now.error))
+        elif before and not now:
+            seconds = time.monotonic() - before.since
+            logger.warning("the PostgreSQL server is reached again after %.1f s", seconds)
 
     def getconn(self, timeout: float | None = None) -> psycopg.Connection:
         """Return a connection.
