@@ -26,10 +26,12 @@ def name_database(remedy: str, url: str) -> str:
 
 
 def database_option(url: str) -> str:
-    """Return ` --db` with the URL, or a shell variable for one with a password.
+    """Return ` --db` with the URL without its password, which PGPASSWORD or ~/.pgpass may have.
 
     Empty for a database in memory and a store of one's own, which no command opens.
     """
     if url == "sqlite:///:memory:" or "://" not in url:
         return ""
-    return f" --db {shlex.quote(url)}" if mask_password(url) == url else ' --db "$REMANENCE_URL"'
+    is_file = url.startswith("sqlite:")  # a path may look like a user with a password
+    shown = url if is_file else mask_password(url).replace(":***@", "@")
+    return f" --db {shlex.quote(shown)}"
