@@ -502,6 +502,7 @@ class Conversation:
             StoreError: the database failed, or is open read-only.
         """
         require_one_of(bool, everything=everything, retry=retry)
+        self._runtime.check_writable()
         await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)
         if self._runtime.indexer is not None:

@@ -216,7 +216,9 @@ async def test_notes_that_the_database_refused_are_made_again_after_the_wait() -
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: int) -> None:
+async def test_a_flush_of_a_read_only_memory_says_why_nothing_is_done_and_tries_nothing(
+    tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture
+) -> None:
     url, settings = f"sqlite:///{tmp_path / 'memory.db'}", Settings(workers=workers)
     async with Memory.open(url, policy=POLICY.replace(enabled=False)) as memory:
         await memory.conversation("a").append(*messages(12))
@@ -224,6 +226,8 @@ async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: i
     async with Memory.open(url, policy=POLICY, settings=settings, read_only=True) as memory:
         with pytest.raises(StoreUnavailable, match="read_only=True"):
             await memory.conversation("a").flush(everything=True)
+
+    assert caplog.text == ""
 
 
 async def test_flushes_at_once_without_workers_pay_for_one_observation() -> None:
