@@ -127,7 +127,6 @@ class PostgresStore(SQLStore):
         self._require_writable()
         if not if_due:
             try:
-                await self._write(vectors.remove_orphans)
                 await self._in_thread(self._vacuum)
             except StoreError as error:
                 logger.warning(_NOT_VACUUMED, self._name, "VACUUM failed", error)
@@ -237,6 +236,7 @@ class PostgresStore(SQLStore):
             try:
                 for name, _ in limits:  # it may take long, and another vacuum before it
                     connection.execute(_SET_TIMEOUT, (name, "0"))
+                vectors.remove_orphans(Connection(connection))
                 connection.execute(_VACUUM)
             finally:
                 connection.remove_notice_handler(note)
