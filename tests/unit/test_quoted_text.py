@@ -249,6 +249,16 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
 
 
+async def test_words_that_may_be_the_users_own_are_not_in_quotation_marks() -> None:
+    text = (
+        "Si hablara mejor inglés no te molestaría. Soy piloto de drones y tengo examen en Londres."
+    )
+    async with Memory.open("sqlite:///:memory:") as memory:
+        (note,) = await noted(memory, text)
+
+    assert note.text.startswith("Si hablara mejor inglés no te molestaría: Soy piloto de drones")
+
+
 @pytest.mark.parametrize(
     ("quoted", "own"),
     [

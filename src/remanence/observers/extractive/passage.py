@@ -76,7 +76,7 @@ class Passage:
     `is_of_people` what is said in a talk without an agent. `is_rule` marks a sentence of the user
     that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This
     is a standing instruction, a fact about the user or an open point, which is chosen first.
-    `is_framed` marks words of somebody else, for which `context` has the opening that says so.
+    `is_framed` marks words that are surely somebody else's; `context` has the opening that says so.
     `reply_to` is the question that a passage answers which says little without it; `context` has
     its words.
     """

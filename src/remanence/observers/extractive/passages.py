@@ -34,6 +34,7 @@ from remanence.observers.extractive.sentence_scores import (
 from remanence.observers.extractive.sentences import Span, clauses
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import score_of_request
+from remanence.observers.learned.openings import hands_over_in_sentence, head_of
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message, Note
 
@@ -49,6 +50,9 @@ _OPENS_DATE = re.compile(r"[\"“（(「『《]{1,9}$|(?<=\w)['’]$")
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _GLUED = ("'", "’", "（", "(")
 _DIGIT = re.compile(r"\d")
+_COLONS = (":", "：")
+_ENDS = ".!。！:："
+"""Marks at the end of an opening that its note leaves out."""
 
 
 def passages(
@@ -140,9 +144,11 @@ def _passages_of_text(
         )
         is_behind = borrowed.start <= sentence.start < borrowed.end and (standing or quoted)
         framing = handover if is_behind else introduction if is_user and quoted else None
-        frame = "" if framing is None else whole.head(framing)
+        frame = "" if framing is None else whole.source(framing)
+        is_sure = quoted or frame.endswith(_COLONS) or hands_over_in_sentence(frame)
         introduction = introduction if quoted else number
-        opening = tuple(words(frame, message_vocabulary, opens=True))
+        frame = head_of(frame) if is_sure else frame
+        opening = tuple(words(frame.rstrip(_ENDS), message_vocabulary, opens=True))
         context, is_framed = lead, any(not word.dropped for word in opening)
         if is_framed:
             standing, lays_down, quoted = False, False, True
@@ -178,7 +184,7 @@ def _passages_of_text(
                 is_question=asks and clause.end + 8 > sentence.end,
                 is_caption=caption,
                 is_quoted=quoted,
-                is_framed=is_framed,
+                is_framed=is_framed and is_sure,
                 is_item=whole.is_item(sentence),
                 is_rule=rule,
                 is_standing=standing,

@@ -29,7 +29,6 @@ from remanence.observers.extractive.sentences import ITEM, Span, both_ends_of, s
 from remanence.observers.learned.answers import needs_question
 from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.forgetting import score_of_request
-from remanence.observers.learned.openings import head_of
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import WISHES, statement_scores
 from remanence.types import Message
@@ -139,9 +138,9 @@ class ScoredText:
             return None
         return found, handed_over(self.text, self.spans[found].end)
 
-    def head(self, number: int) -> str:
-        """Return a sentence, or what it has before a colon."""
-        return head_of(self._source(self.spans[number])).rstrip(":：")
+    def source(self, number: int) -> str:
+        """Return a sentence as it was written."""
+        return self._source(self.spans[number]).rstrip()
 
     def _source(self, span: Span) -> str:
         return self.text[span.start : span.end]
