@@ -261,6 +261,41 @@ async def test_a_request_to_forget_may_be_polite_or_give_a_reason(text: str, fac
 
 
 @pytest.mark.parametrize(
+    ("text", "facts", "ended"),
+    [
+        ("Forget where she works.", ["I work for a bakery."], []),
+        ("Please forget how much they owe.", ["I owe my uncle 900 pounds."], []),
+        ("Forget her birthday.", ["My birthday is 3 May."], []),
+        ("Forget that he plays for Celtic.", ["I play for Celtic."], []),
+        ("Please forget that she has gout.", ["I have gout.", "Ana has gout."], ["Ana has gout."]),
+        ("Vergiss, dass er Gicht hat.", ["Ich habe Gicht."], []),
+        ("Oublie qu'elle est végétarienne.", ["Je suis végétarienne."], []),
+        ("Olvida que él tiene gota.", ["Tengo gota."], []),
+        ("Забудь, что у неё подагра.", ["У меня подагра."], []),
+        (
+            "Bitte löschen Sie die Kontonummer.",
+            ["Meine Kontonummer ist 55."],
+            ["Meine Kontonummer ist 55."],
+        ),
+        (
+            "Olvida la receta del flan.",
+            ["Mi receta del flan lleva anís."],
+            ["Mi receta del flan lleva anís."],
+        ),
+        (
+            "Please forget the gate code, she changed it.",
+            ["My gate code is 7."],
+            ["My gate code is 7."],
+        ),
+    ],
+)
+async def test_a_request_about_somebody_else_ends_no_fact_about_the_user(
+    text: str, facts: list[str], ended: list[str]
+) -> None:
+    assert await ended_by(text, *facts) == ended
+
+
+@pytest.mark.parametrize(
     ("text", "fact"),
     [
         ("Don't forget that I'm vegan.", "I'm vegan."),
@@ -297,6 +332,8 @@ async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget
         (("I have epilepsy. Can I drive?", "Forget it."), []),
         (("I have epilepsy.", "Find me a flight to Oslo.", "Forget it."), []),
         (("I have epilepsy.", "Please forget what I said about Rome."), []),
+        (("Ich nehme Lithium.", "Vergiss, was sie nimmt."), []),
+        (("My ex has gout.", "Get him out of your memory, please."), ["My ex has gout."]),
     ],
 )
 async def test_a_request_that_names_nothing_ends_the_statement_right_before_it(

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from remanence.facts.meaning import ALIKE, Meaning, meaning, meaning_of
-from remanence.languages.vocabulary import vocabulary_of
+from remanence.languages.vocabulary import determiners, vocabulary_of
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED, Line, tag
 from remanence.observers.learned.forgetting import (
@@ -16,12 +16,15 @@ from remanence.observers.learned.forgetting import (
     may_request,
     score_of_request,
 )
-from remanence.observers.learned.function_words import WORD, Classes, language_of
+from remanence.observers.learned.function_words import WORD, Classes, language_of, likely_languages
 from remanence.types import Fact
 
 _PARTS = re.compile("[,;:،؛、，；：]")
 _NAMING = frozenset({"i", "my", "all", "always"})
 """Classes of words with which a request names something in other words than those of a fact."""
+_OWN = frozenset({"i", "my", "we"})
+_PERSONS = frozenset({"he", "you", "your"})
+"""Classes of a pronoun of somebody else, which may also be the polite "you" in German or Italian."""
 _MAX_OF_TOPIC = 2
 """Facts that have the words of a request; where it is more, they share a word and no topic."""
 
@@ -32,11 +35,13 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     To repeat the first clause of a fact is enough, as the others mostly add to that. What a request
     names is a thing of the speaker, or somebody whose name it ends with: "forget the stuff about Ana",
     or else a topic by all words that do not ask: "forget the rule about commands". Words without
-    spaces between them name none. Whoever is not the user has no say about facts of others.
+    spaces between them name none. Whoever is not the user has no say about facts of others, and a
+    request about "her" names nothing of the user's own.
     """
     asked = meaning(request)
     if asked.speaker:
         facts = [fact for fact in facts if meaning(fact).speaker == asked.speaker]
+    facts = [fact for fact in facts if not _is_of_another(meaning(fact), asked)]
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in facts if _is_restated(meaning(fact), asked)]
     about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
@@ -47,14 +52,16 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     return of_topic if len(of_topic) <= _MAX_OF_TOPIC else ()
 
 
-def points_back(request: Line) -> bool:
+def points_back(request: Line, statement: str = "") -> bool:
     """Return whether a request surely is one, and all its words ask: "Please don't keep that.".
 
-    One that says "I", "my", "all" or "everything" names a thing or more than was just said.
+    One that says "I", "my", "all" or "everything" names a thing or more than was just said, and one
+    such as "forget what she takes" does not mean a statement that says "I".
     """
-    names = not _NAMING.isdisjoint(_classes(request.text))
-    asks = not names and all(map(asks_to_forget, _content(request.text)))
-    return asks and is_sure_request(request)
+    means_other = "i" in _classes(statement) and _is_about_another(request.text)
+    if means_other or not _NAMING.isdisjoint(_classes(request.text)):
+        return False
+    return all(map(asks_to_forget, _content(request.text))) and is_sure_request(request)
 
 
 def without_reason(line: Line) -> Line:
@@ -103,6 +110,42 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
         return False
     said = {word for part in told for word in _content(part)}
     return all(_has(known, word) or asks_to_forget(word) for word in said)
+
+
+def _is_of_another(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a request says of somebody else what a fact says of the user: "where she lives".
+
+    A fact that says neither "I" nor "my" and names somebody may be about them.
+    """
+    if _OWN.isdisjoint(_classes(known.text)) and (known.names or known.owners):
+        return False
+    parts = filter(_is_about_another, _PARTS.split(asked.text))
+    return any(_has(known, word) for part in parts for word in _content(part))
+
+
+@lru_cache(maxsize=4_096)
+def _is_about_another(part: str) -> bool:
+    """Return whether a word is behind a pronoun of somebody else, and none says "I" or "my".
+
+    "Sie" within a German sentence is "you".
+    """
+    said = WORD.findall(part)
+    words = [word.lower() for word in said]
+    for language in likely_languages(part, words):
+        tagged = language.tag(part.lower(), words)
+        pronouns = (
+            at
+            for at, (word, classes) in enumerate(tagged)
+            if "he" in classes
+            and _PERSONS.issuperset(classes)
+            and word not in determiners()
+            and ("you" not in classes or word in said)
+        )
+        behind = tagged[next(pronouns, len(tagged)) :]
+        says_own = any(not _OWN.isdisjoint(classes) for _, classes in tagged)
+        if not says_own and any(word[0].isalnum() and not classes for word, classes in behind):
+            return True
+    return False
 
 
 def _denies(part: str) -> bool:

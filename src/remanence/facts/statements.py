@@ -263,7 +263,7 @@ def _find_referent(request: Statement, last: Statement | None) -> Statement | No
     """Return the *last* statement of a speaker if a request soon after it surely points back."""
     if last is None or not _is_soon_after(last.source, request.source):
         return None
-    return last if points_back(request.lines[0]) else None
+    return last if points_back(request.lines[0], last.text) else None
 
 
 def _find_revised(

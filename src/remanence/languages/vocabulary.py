@@ -42,6 +42,7 @@ class Vocabulary:
         weak: Kept, with little meaning.
         first: Pronouns of the speaker.
         second: Pronouns of the person spoken to.
+        determiners: Words before a noun that are pronouns elsewhere, such as the Spanish "la".
         small: Function characters of a script without spaces.
         denials: Words that deny what follows them.
         light: Words that a plain clause may leave out, unless a value follows.
@@ -58,6 +59,7 @@ class Vocabulary:
     weak: frozenset[str] = frozenset()
     first: frozenset[str] = frozenset()
     second: frozenset[str] = frozenset()
+    determiners: frozenset[str] = frozenset()
     small: frozenset[str] = frozenset()
     denials: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
@@ -99,6 +101,12 @@ def vocabulary_of(text: str) -> Vocabulary:
         if hits * 3 > len(tokens):
             break
     return best
+
+
+@cache
+def determiners() -> frozenset[str]:
+    """Return the determiners of all languages that are pronouns elsewhere."""
+    return frozenset().union(*(vocabulary(language).determiners for language in LANGUAGES))
 
 
 @cache
