@@ -208,6 +208,16 @@ async def test_what_is_not_to_be_forgotten_becomes_a_fact(text: str) -> None:
             ("The diagnosis of Branka is gout.", "Branka hates mornings."),
             {"The diagnosis of Branka is gout."},
         ),
+        (
+            "Please forget everything about Jutta Kranz.",
+            ("My landlady is Jutta Kranz.", "Jutta Weber bakes.", "I collect stamps."),
+            {"My landlady is Jutta Kranz."},
+        ),
+        (
+            "Olvida todo lo que sabes sobre Marta Vidal Gil.",
+            ("Mi suegra es Marta Vidal Gil.", "Marta Vidal vive en Soria."),
+            {"Mi suegra es Marta Vidal Gil."},
+        ),
     ],
 )
 async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(

@@ -76,22 +76,23 @@ def without_reason(line: Line) -> Line:
 
 
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
-    """Return the facts that name somebody with whose name a request ends.
+    """Return the facts that have the name, of one word or more, with which a request ends.
 
     If some of these have another word of the request, only those.
     """
     name = _last_name(asked)
-    found = [fact for fact in facts if name and name in meaning(fact).names]
-    others = {word for word in _content(asked.text) if word != name and not asks_to_forget(word)}
+    found = [fact for fact in facts if name and name.issubset(meaning(fact).names)]
+    others = {word for word in _content(asked.text) - name if not asks_to_forget(word)}
     of_these = [fact for fact in found if any(_has(meaning(fact), word) for word in others)]
     return of_these or found
 
 
-def _last_name(asked: Meaning) -> str | None:
-    """Return the name that a request ends with, if it has no other."""
-    content = [word for word, classes in _tokens(asked.text) if word[0].isalnum() and not classes]
+def _last_name(asked: Meaning) -> frozenset[str]:
+    """Return the words side by side of the name that a request ends with, if it has no other."""
     names = {name for name in asked.names if not asks_to_forget(name)}
-    return content[-1] if names and names == {*content[-1:]} else None
+    content = [word for word, classes in _tokens(asked.text) if word[0].isalnum() and not classes]
+    ending = frozenset(takewhile(names.__contains__, reversed(content)))
+    return ending if ending == names else frozenset()
 
 
 def _is_named(known: Meaning, asked: Meaning) -> bool:
