@@ -256,6 +256,55 @@ async def test_a_request_ends_what_has_all_of_its_words_that_do_not_ask(
 
 
 @pytest.mark.parametrize(
+    ("text", "facts", "left"),
+    [
+        (
+            "Please forget my plate, my locker code and my shoe size.",
+            ["My plate is KX 44.", "My locker code is 7.", "My shoe size is 41."],
+            ["My sister's plate is KX 12."],
+        ),
+        (
+            "Lösche bitte meine Kundennummer und meine Schuhgröße.",
+            ["Meine Kundennummer ist 551.", "Meine Schuhgröße ist 41."],
+            ["Meine Tante hat eine Kundennummer."],
+        ),
+        (
+            "Oublie mon immatriculation et mon courriel.",
+            ["Mon immatriculation est AB-44.", "Mon courriel est k@l.example."],
+            [],
+        ),
+        (
+            "Olvida mi matrícula y mi talla.",
+            ["Mi matrícula es 4471.", "Mi talla es 41."],
+            ["Mi abuela usa la talla 41."],
+        ),
+        (
+            "Dimentica il mio soprannome e la mia targa.",
+            ["Il mio soprannome è Pippo.", "La mia targa è FX 44."],
+            [],
+        ),
+        ("Забудь мой ник и мой размер.", ["Мой ник — Kot.", "Мой размер 41."], []),
+        ("Usuń moje hasło i mój numer.", ["Moje hasło to 44.", "Mój numer to 55."], []),
+        (
+            "Forget my plate and keep my locker code.",
+            ["My plate is KX 4."],
+            ["My locker code is 7."],
+        ),
+        ("Delete my plate and see my new van.", ["My plate is KX 4."], ["My new van is red."]),
+        (
+            "Forget my plate and remember that I moved to Hull.",
+            ["My plate is KX 4."],
+            ["I moved to Hull."],
+        ),
+    ],
+)
+async def test_a_request_ends_each_thing_that_it_names_by_my(
+    text: str, facts: list[str], left: list[str]
+) -> None:
+    assert {*await ended_by(text, *facts, *left)} == {*facts}
+
+
+@pytest.mark.parametrize(
     ("text", "fact"),
     [
         ("Oublie ma pointure s'il te plaît", "Ma pointure est 39."),
@@ -264,6 +313,9 @@ async def test_a_request_ends_what_has_all_of_its_words_that_do_not_ask(
         ("Borra mi médico por favor", "Mi médico es Robles."),
         ("Vergiss mein Kennzeichen, Auto ist verkauft", "Mein Kennzeichen ist B-KX 44."),
         ("Delete my plate, mate", "My plate is KX 44."),
+        ("Veuillez effacer mon surnom.", "Mon surnom est Kiki."),
+        ("Забудь мой пароль", "Мой пароль — Kot44."),
+        ("Delete my plate", "My plate – KX 44."),
     ],
 )
 async def test_a_request_to_forget_may_be_polite_or_give_a_reason(text: str, fact: str) -> None:

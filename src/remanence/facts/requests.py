@@ -14,12 +14,13 @@ from remanence.observers.learned.forgetting import (
     asks_to_forget,
     is_sure_request,
     may_request,
+    nearly_asks,
     score_of_request,
 )
 from remanence.observers.learned.function_words import WORD, Classes, language_of, likely_languages
 from remanence.types import Fact
 
-_PARTS = re.compile("[,;:،؛、，；：]")
+_PARTS = re.compile(r"[,;:،؛、，；：]|\s[-–—]\s")
 _NAMING = frozenset({"i", "my", "all", "always"})
 """Classes of words with which a request names something in other words than those of a fact."""
 _OWN = frozenset({"i", "my", "we"})
@@ -44,8 +45,9 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
     facts = [fact for fact in facts if not _is_of_another(meaning(fact), asked)]
     named = [fact for fact in facts if _is_named(meaning(fact), asked)]
     repeated = [fact for fact in facts if _is_restated(meaning(fact), asked)]
-    about = [fact for fact in named if _is_about(meaning(fact), asked.text)]
-    found = repeated or about or _about_somebody(asked, facts)
+    things = _things(asked)
+    about = [fact for fact in facts if any(_is_thing(meaning(fact), one) for one in things)]
+    found = repeated or about or _about_somebody(things[0], facts)
     if found or UNSPACED.search(asked.text):
         return found
     of_topic = [fact for fact in named if _is_of_topic(meaning(fact), asked)]
@@ -93,6 +95,53 @@ def _last_name(asked: Meaning) -> frozenset[str]:
     content = [word for word, classes in _tokens(asked.text) if word[0].isalnum() and not classes]
     ending = frozenset(takewhile(names.__contains__, reversed(content)))
     return ending if ending == names else frozenset()
+
+
+def _things(asked: Meaning) -> Sequence[Meaning]:
+    """Return a request for each thing that one names by "my": "forget my plate and my email".
+
+    What "and" adds in other words is left out: "and remember that I moved". So is a first word that
+    nearly asks before one that does, as in "Veuillez oublier mon adresse".
+    """
+    tokens, tagged = list(WORD.finditer(asked.text)), _tokens(asked.text)
+    if len(tokens) != len(tagged):
+        return [asked]
+    mine = [at for at, (_, classes) in enumerate(tagged) if at and "my" in classes]
+    before = {_before(tagged, at, asked.text): at for at in reversed(mine)}
+    verb = next((at for at in sorted(before) if asks_to_forget(tagged[at][0])), None)
+    if verb is None:
+        return [asked]
+    commas = {at for at in before if tagged[at][0] == ","}
+    ends = [at for at in range(verb + 1, len(tagged)) if at in commas or _adds(tagged[at:])]
+    spans = zip([verb, *ends], [*ends, len(tokens)], strict=True)
+    opening = 1 if verb == 1 and nearly_asks(tagged[0][0]) else 0
+    head = asked.text[tokens[opening].start() : tokens[verb].end()]
+    named = (
+        asked.text[tokens[before[at]].start() : tokens[end - 1].end()]
+        for at, end in spans
+        if at in before
+    )
+    return [meaning_of(f"{head} {thing}", asked.speaker) for thing in named]
+
+
+def _adds(tagged: Sequence[tuple[str, Classes]]) -> bool:
+    """Return whether an "and" is before words with "I" or "my"."""
+    (_, classes), *behind = tagged
+    return "and" in classes and any(not _OWN.isdisjoint(found) for _, found in behind)
+
+
+def _before(tagged: Sequence[tuple[str, Classes]], at: int, text: str) -> int:
+    """Return the place of the word before another, without articles and polite words between."""
+    dropped = vocabulary_of(text).drop
+    at -= 1
+    while at > 0 and tagged[at][0] in dropped and {"and", "this"}.isdisjoint(tagged[at][1]):
+        at -= 1
+    return max(at, 0)
+
+
+def _is_thing(known: Meaning, asked: Meaning) -> bool:
+    """Return whether a fact is about a thing that a request names by "my", or begins with it."""
+    return _is_restated(known, asked) or (_is_named(known, asked) and _is_about(known, asked.text))
 
 
 def _is_named(known: Meaning, asked: Meaning) -> bool:
@@ -187,8 +236,17 @@ def _content(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4_096)
 def _tokens(text: str) -> Sequence[tuple[str, Classes]]:
-    """The words of a text in lower case, each with its classes as a function word."""
-    return tag(text, [word.lower() for word in WORD.findall(text)])
+    """The words of a text in lower case, each with its classes as a function word.
+
+    A short text may be of several languages: "my" in any of them is "my".
+    """
+    words = [word.lower() for word in WORD.findall(text)]
+    tagged = tag(text, words)
+    languages = likely_languages(text, words)
+    if len(languages) == 1:
+        return tagged
+    mine = {word for word in words if any("my" in each.words.get(word, ()) for each in languages)}
+    return [(word, (*found, "my") if word in mine else found) for word, found in tagged]
 
 
 def _classes(text: str) -> frozenset[str]:
@@ -228,9 +286,10 @@ def _is_about(known: Meaning, text: str) -> bool:
         if "my" in classes and asks_to_forget(before):
             words_after = takewhile(lambda one: not one[1] and one[0].isalnum(), tagged[at:])
             owned = {word for word, _ in words_after}
+            owners = known.owners - known.numbers
             return (
-                bool(known.owners)
-                and known.owners <= {term for word in owned for term in (word, *terms(word))}
+                bool(owners)
+                and owners <= {term for word in owned for term in (word, *terms(word))}
                 and all(_has(known, word) for word in owned)
             )
     return False

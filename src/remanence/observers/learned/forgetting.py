@@ -23,6 +23,8 @@ _SURE = 1.75
 """How far above the cutoff a line that denies nothing surely is one: "Stop forgetting that." is not."""
 _DENIED = 2
 """Number in the weights of a denied word that requests deny; of those that none denies most have less."""
+_NEARLY = 0.25
+"""How far below its cutoff a word may ask; names are some 1 below."""
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
 _REPLIES = frozenset({"yes", "okay", "neg", "um", "haha", "thanks", "sorry", "hello"})
@@ -89,11 +91,21 @@ def may_request(line: Line) -> bool:
     return score_of_request(line) >= -_MARGIN
 
 
-@lru_cache(maxsize=4_096)
 def asks_to_forget(word: str) -> bool:
     """Return whether a word in lower case asks or says what is told, as "forget" and "rule" do.
 
     "Phone" does not: it names what is to be forgotten.
     """
+    return _score_of_asking(word) >= 0
+
+
+def nearly_asks(word: str) -> bool:
+    """Return whether a word in lower case may ask, such as "veuillez" before a word that does."""
+    return _score_of_asking(word) >= -_NEARLY
+
+
+@lru_cache(maxsize=4_096)
+def _score_of_asking(word: str) -> float:
+    """Return how far the score of a word in lower case that it asks is above its cutoff."""
     scored = scorer(ASKING)
-    return scored.weights.biases[0] + scored.share_of(word, ASKS) >= scored.weights.cutoffs[ASKS]
+    return scored.weights.biases[0] + scored.share_of(word, ASKS) - scored.weights.cutoffs[ASKS]
