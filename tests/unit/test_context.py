@@ -184,9 +184,9 @@ def test_a_line_of_a_message_in_plain_text_cannot_pass_for_another_speaker() -> 
     [
         ("bo", "user: bo: Hi."),
         ("Bo Li", "user: Bo Li: Hi."),
-        ("a[b]c#d", "user: a(b)c-d~cb1aa4a3: Hi."),
+        ("a[b]c#d", "user: a(b)c-d~52b2087cfc0ab766: Hi."),
         ("assistant", "user: assistant: Hi."),
-        ("##", 'user: "--~878be511": Hi.'),
+        ("##", 'user: "--~2c100e1ee58ace61": Hi.'),
     ],
 )
 def test_a_name_in_plain_text_cannot_pass_for_a_role_or_a_head(name: str, shown: str) -> None:

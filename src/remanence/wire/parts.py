@@ -41,7 +41,7 @@ _INVISIBLE = re.compile(
 )
 _LEADING_MARKS = "=|`*_-+•\\ "
 _BRACKETS = str.maketrans("[]<>#", "()()-")
-_DIGEST = re.compile(r"~[0-9a-fA-F]{8}\Z")
+_DIGEST = re.compile(r"~[0-9a-fA-F]{16}\Z")
 
 
 def label(name: str) -> str:
@@ -55,16 +55,16 @@ def label(name: str) -> str:
 
 
 def speaker_label(name: str) -> str:
-    """Return the name of a speaker like a `label`, but another one for each name.
+    """Return the name of a speaker like a `label`, but another one for each name that reads differently.
 
     A name with a leading mark is quoted, and one that was changed or cut, or has no visible character,
-    has a digest: `"_ana"`, `bo-1~21955fa2`.
+    has a digest: `"_ana"`, `bo-1~a3d687fd67592e95`.
     """
     visible = _visible(name)
     shown = visible.translate(_BRACKETS)[:MAX_LABEL].rstrip()
     if name and (shown != visible or not visible or _DIGEST.search(visible)):
         folded = (visible or name[:MAX_NAME]).casefold().encode(errors="surrogatepass")
-        shown = f"{shown}~{blake2b(folded, digest_size=4).hexdigest()}"
+        shown = f"{shown}~{blake2b(folded, digest_size=8).hexdigest()}"
     return f'"{shown}"' if shown and shown[0] in f'{_LEADING_MARKS}"' else shown
 
 
