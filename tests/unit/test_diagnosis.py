@@ -137,10 +137,24 @@ def test_no_tokens_wait_to_be_observed_when_only_facts_are_due() -> None:
 
 
 def test_a_command_has_the_url_without_its_password() -> None:
-    urls = ("postgresql://ana@db/memory", "postgresql://ana:secret@db/memory")
+    options = ("", "?password=a%20b", "?password=a&sslpassword=b")
+    urls = {f"postgresql://ana{word}@db/memory{o}" for word in ("", ":secret") for o in options}
 
     commands = {name_database("run 'remanence flush trip'", url) for url in urls}
     file = name_database("run 'remanence flush trip'", "sqlite:///a:b@c.db")
 
     assert commands == {"run 'remanence flush --db postgresql://ana@db/memory trip'"}
     assert file == "run 'remanence flush --db sqlite:///a:b@c.db trip'"
+
+
+def test_a_command_has_the_other_options_of_the_url() -> None:
+    urls = (
+        "postgresql://ana@db/m?password=a&sslmode=require",
+        "postgresql://ana@db/m?sslmode=require&sslpassword=a",
+    )
+
+    commands = {name_database("run 'remanence flush trip'", url) for url in urls}
+
+    assert commands == {
+        "run 'remanence flush --db 'postgresql://ana@db/m?sslmode=require' trip'",
+    }

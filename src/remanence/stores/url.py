@@ -33,5 +33,9 @@ def database_option(url: str) -> str:
     if url == "sqlite:///:memory:" or "://" not in url:
         return ""
     is_file = url.startswith("sqlite:")  # a path may look like a user with a password
-    shown = url if is_file else mask_password(url).replace(":***@", "@")
-    return f" --db {shlex.quote(shown)}"
+    return f" --db {shlex.quote(url if is_file else _drop_password(url))}"
+
+
+def _drop_password(url: str) -> str:
+    shown = mask_password(url).replace(":***@", "@")
+    return re.sub(r"(?<=[?&])(?:ssl)?password=\*{3}(?:&|$)", "", shown).rstrip("?&")
