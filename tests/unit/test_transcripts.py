@@ -53,12 +53,18 @@ def test_names_and_times_are_kept() -> None:
 @pytest.mark.parametrize(
     "value",
     ["2026-03-02T08:12:17", "2026-03-02T08:12:17Z", "2026-03-02 09:12:17+01:00", 1772439137,
-     1772439137.0, 1772439137000],
+     1772439137.0, 1772439137000, "1772439137", " 1772439137.0 ", "1772439137000"],
 )  # fmt: skip
 def test_a_time_is_iso_8601_or_seconds_and_utc_where_it_names_no_zone(value: object) -> None:
     (entry,) = read(said("hi", timestamp=value))
 
     assert entry.message.created_at == datetime(2026, 3, 2, 8, 12, 17, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("value", ["202603020812", "20260302081217", "177243913", "١٧٧٢٤٣٩١٣٧"])
+def test_a_time_of_other_digits_is_refused_rather_than_guessed(value: str) -> None:
+    with pytest.raises(MalformedTranscript, match="is not a time"):
+        read(said("hi", timestamp=value))
 
 
 def test_items_of_responses_are_messages_each_under_its_number() -> None:

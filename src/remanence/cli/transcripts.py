@@ -34,7 +34,7 @@ ID_PREFIX = "transcript:"
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "createdAt", "create_time", "timestamp", "date")
 _MILLISECONDS_FROM = 1e11
-_EPOCH = re.compile(r"\d{9,13}(?:\.\d+)?")
+_EPOCH = re.compile(r"[0-9]{10}(?:\.[0-9]+)?|[0-9]{13}")  # in seconds or milliseconds
 _LEAP_SECOND = re.compile(r"(?<=[Tt ]\d\d:\d\d:)60")
 _RESPONSES_ITEMS = {"message", "reasoning", "compaction", "item_reference", "mcp_list_tools"}
 _RESPONSES_SUFFIXES = ("_call", "_output", "_approval_request", "_approval_response")
