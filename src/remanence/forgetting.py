@@ -11,8 +11,9 @@ from remanence.engine.forgetting import TRIES, Forgetting
 from remanence.engine.traces import Traces
 from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
+from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
-from remanence.notes.literals import find_literals
+from remanence.notes.literals import contains, find_literals
 from remanence.notes.plain_text import contains_any, everything_in, plain_text
 from remanence.notes.terms import terms
 from remanence.recall.snippets import snippet
@@ -169,7 +170,8 @@ async def find_mentions(
     """Return the messages and facts that *query* may refer to; erases nothing.
 
     Includes all *hits*, and everything that contains the query literally, in any Unicode form and
-    with its digits in any groups; the words of a fact include its tags and those of repetitions.
+    with its digits in any groups. The words of a fact include those of its repetitions, and whole
+    words of the tags of one that was saved by hand.
     """
     words = plain_text(query)
     facts = await runtime.store.facts(owner, history=True) if owner else ()
@@ -193,7 +195,9 @@ def _fact_mentions(
     named = {fact.id for fact in facts if fact.id in ids}
     said = [*((fact.id, fact) for fact in facts), *said_again]
     for fact_id, fact in said if words else ():
-        if contains_any("\n".join((fact.summary, *fact.tags)), [words]):
+        tags = fact.tags if fact.made_by == SAVED else ()  # others are of the library or a model
+        has_tag = any(contains(plain_text(tag), words) for tag in tags)
+        if has_tag or contains_any(fact.summary, [words]):
             named.add(fact_id)
     return sorted(with_superseded(facts, named))
 

@@ -739,6 +739,28 @@ async def test_a_query_finds_a_fact_by_its_tags(path: Path) -> None:
     assert found.facts == (fact.id,)
 
 
+@pytest.mark.parametrize("query", ["speaker", "home", "wish", "xylo"])
+async def test_a_query_finds_no_fact_by_a_part_of_a_tag_or_a_tag_that_nobody_gave_it(
+    path: Path, query: str
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(
+            Message.user("I live in Lisbon."),
+            Message.user("Please answer in short sentences."),
+            Message.user("I have two cats.", name="Bo"),
+        )
+        await chat.end()
+        facts = await memory.facts.list(user="ana")
+        await memory.facts.save("Ana keeps bees", user="ana", tags=["xylophone"])
+
+        found = await chat.forget(query=query)
+
+    tags = {tag for fact in facts for tag in fact.tags}
+    assert {"slot:home", "speaker:Bo", "wish"} <= tags
+    assert found.facts == ()
+
+
 @pytest.mark.parametrize("query", ["912345678", "912-345-678"])
 async def test_a_query_finds_a_number_in_whatever_groups_its_digits_are(
     path: Path, query: str
