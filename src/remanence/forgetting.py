@@ -1,7 +1,6 @@
 """Forgetting across the parts of an open memory: tape, external vectors, blocks, daily notes."""
 
 import asyncio
-import re
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -13,9 +12,8 @@ from remanence.errors import InvalidArgument, StoreError
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
-from remanence.notes.literals import contains, find_literals
+from remanence.notes.literals import contains
 from remanence.notes.plain_text import contains_any, everything_in, plain_text
-from remanence.notes.terms import terms
 from remanence.recall.snippets import snippet
 from remanence.runtime import Runtime
 from remanence.types import (
@@ -37,10 +35,6 @@ PAGE = 500
 _PAGE_TOKENS = 100_000
 """A page is read in one thread, which competes with the event loop for the GIL."""
 _SHOWN_CHARACTERS = 200
-MIN_TRACE = 8
-"""Minimum length of a text to search for in the user's files: shorter ones match everywhere."""
-_NUMBER = re.compile(r"\d[\d ./()-]+\d")  # in groups, such as a phone number
-_WORD = re.compile(r"\w+")
 
 
 async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
@@ -115,8 +109,7 @@ async def forget_messages(
         if owner is not None and runtime.daily is not None:  # only people change daily notes
             texts = [f.summary for f in known if f.id in erasure.facts]
             texts += [text for m in messages for text in (m.text, everything_in(m))]
-            sought = _texts_to_find(texts)
-            found.add(still_in=await runtime.daily.find(sought, owner))
+            found.add(still_in=await runtime.daily.find(texts, owner))
 
     forgetting = Forgetting(
         store=runtime.store,
@@ -148,16 +141,6 @@ async def forget_messages(
         kept = await asyncio.to_thread(chain, page, kept)
     receipt = found.finish()
     return replace(receipt, erased=receipt.erased or not is_repeat, kept=kept)
-
-
-def _texts_to_find(gone: Sequence[str]) -> list[str]:
-    """Return erased texts and their values, as far as they are long enough to be searched for."""
-    values = [literal.text for text in gone for literal in find_literals(text)]
-    values += [number for text in gone for number in _NUMBER.findall(text)]
-    # The first word of a sentence may be a name, too.
-    words = {word for text in gone for word in _WORD.findall(text) if word[0].isupper()}
-    values += [word for word in words if len(word) >= MIN_TRACE and terms(word)]
-    return [text for text in (*gone, *values) if len(plain_text(text)) >= MIN_TRACE]
 
 
 async def find_mentions(

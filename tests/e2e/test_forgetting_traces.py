@@ -523,3 +523,28 @@ async def test_a_receipt_names_daily_notes_with_a_name_or_a_number_in_other_grou
         found = [(await chat.forget(id_)).still_in for id_ in ("m1", "m2")]
 
     assert found == [(str(day),), ()]
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ("Wednesday: the dentist", "Wednesday I see the doctor."),
+        ("The dentist, in September", "I was told to wait until September."),
+        ("Two children came", "Children are not planned."),
+        ("An interesting talk", "Interesting idea"),
+        ("Meine Nachbarin kommt", "Ich habe mit der Nachbarin gesprochen."),
+        ("Nachbarin angerufen", "Nachbarin und ich haben gestritten."),
+    ],
+)
+async def test_a_receipt_names_no_daily_note_because_of_an_ordinary_word(
+    url: str, tmp_path: Path, note: str, said: str
+) -> None:
+    settings = Settings(url=url, daily_directory=str(tmp_path / "days"))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("c", user="ana")
+        await chat.append(Message.user(said, id="m1"))
+        await memory.note(note, user="ana")
+
+        receipt = await chat.forget("m1")
+
+    assert receipt.still_in == ()

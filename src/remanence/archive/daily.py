@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from remanence import telemetry
 from remanence.archive import daily_notes
+from remanence.archive.mentions import mentions_of
 from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.dates.local_time import to_zone
@@ -37,7 +38,6 @@ from remanence.files import (
     write_whole,
 )
 from remanence.notes import render_notes
-from remanence.notes.plain_text import contains_any, plain_text
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft, check_values
 from remanence.policy.policy import Policy
@@ -118,11 +118,11 @@ class DailyNotes:
         return redact(daily_notes.without_markers(_readable(body))).strip()
 
     @in_thread
-    def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
-        """Return the files of a user, including archived ones, that contain one of the texts."""
-        sought = [plain_text(text) for text in texts]
+    def find(self, forgotten: Sequence[str], owner: Owner) -> tuple[str, ...]:
+        """Return the files of a user, including archived ones, that mention a *forgotten* text."""
+        mentions = mentions_of(forgotten)
         files = self._files(owner)
-        return tuple(str(file) for file in files if contains_any(_read(file) or "", sought))
+        return tuple(str(file) for file in files if mentions.are_in(_read(file) or ""))
 
     @in_thread
     def read_all(self, owner: Owner) -> tuple[tuple[str, str], ...]:

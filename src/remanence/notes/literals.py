@@ -82,7 +82,7 @@ _THOUSANDS = re.compile(rf"(?<=\d),(?=\d{{3}})|(?<![\d.,]){_SPACED}")
 _CURRENCIES = "€$£¥₩"
 _ALIKE = str.maketrans("’–−", "'--")
 """Apostrophes and minus signs, and the marks that they are compared as."""
-_NOUNS_IN_CAPITALS = frozenset({"de"})
+NOUNS_IN_CAPITALS = frozenset({"de"})
 """Languages in which a capital letter is no sign of a name."""
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
@@ -119,7 +119,7 @@ class LossReport:
 
     def add(self, source_text: str) -> None:
         """Add the literals of a piece of the source."""
-        are_nouns = vocabulary_of(source_text).language in _NOUNS_IN_CAPITALS
+        are_nouns = vocabulary_of(source_text).language in NOUNS_IN_CAPITALS
         for literal in find_literals(source_text):
             key = _normal(literal.text).strip(f"{_CURRENCIES} ")
             is_noun = are_nouns and literal.kind == "name" and " " not in literal.text
