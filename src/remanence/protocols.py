@@ -537,10 +537,11 @@ class FactStore(Protocol):
 
         If a current fact has the same words, it is returned and the new one is stored as its
         repetition. Repetitions from the same source, or of a fact without a conversation, are
-        not stored; if neither has a conversation, the fact gets the other's tags, and its start if
-        that is earlier and the fact has replaced none. If a fact is replaced, the owner's pins are removed. Returns None and writes
-        nothing if a replaced fact already has another successor, a repeated fact or a successor is
-        gone, or `changes.newest` is not the owner's newest fact.
+        not stored; if neither has a conversation, the fact gets the other's tags, as long as it has
+        fewer than 100, and its start if that is earlier and the fact has replaced none. If a fact is
+        replaced, the owner's pins are removed. Returns None and writes nothing if a replaced fact
+        already has another successor, a repeated fact or a successor is gone, or `changes.newest` is
+        not the owner's newest fact.
         """
 
     async def commit_facts(

@@ -89,8 +89,8 @@ class Facts:
     ) -> Fact:
         """Save a fact, or return the known one that says the same.
 
-        Saved again without a *conversation*, a fact gets the new tags, too, and an earlier *valid_from*
-        unless it has replaced others.
+        Saved again without a *conversation*, a fact gets the new tags, too, up to 100 in all, and an
+        earlier *valid_from* unless it has replaced others.
 
         It supersedes a fact that it contradicts, and the one with the id *replaces*, unless both are
         the same text once secrets are redacted: that is logged, and the known fact stays. One that was

@@ -45,6 +45,7 @@ _OWNERS_CONVERSATIONS: LiteralString = (
 )
 """The conversations of the user who owns the facts."""
 
+_MAX_MERGED_TAGS = 100
 _PAGE_GROWTH = 8
 _MAX_PAGE = 1_000
 
@@ -481,10 +482,9 @@ def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> 
 
 def _widen(connection: Connection, owner_key: int, key: int, known: Fact, fact: Fact) -> None:
     """Give *known* the tags of *fact* as well, and its earlier start unless *known* replaced others."""
-    connection.execute(
-        "UPDATE facts SET tags = ? WHERE key = ?",
-        (encode_json([*dict.fromkeys((*known.tags, *fact.tags))]), key),
-    )
+    tags = [*dict.fromkeys((*known.tags, *fact.tags))]
+    most = max(_MAX_MERGED_TAGS, len(known.tags))
+    connection.execute("UPDATE facts SET tags = ? WHERE key = ?", (encode_json(tags[:most]), key))
     start = encode_instant(fact.valid_from)
     connection.execute(
         "UPDATE facts SET valid_from = ? WHERE key = ? AND valid_from > ? AND NOT EXISTS "

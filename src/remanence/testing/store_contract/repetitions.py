@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
@@ -75,6 +77,18 @@ class RepetitionContract(Handles):
 
         (kept,) = await store.facts(ANA)
         assert (kept.tags, kept.valid_from) == (("a", "b"), at(3))
+
+    @pytest.mark.parametrize(("first", "kept"), [(1, 100), (150, 150)])
+    async def test_a_fact_saved_again_gets_no_tags_beyond_a_hundred(
+        self, store: Store, first: int, kept: int
+    ) -> None:
+        tags = tuple(f"t{number}" for number in range(200))
+        await store.save_facts(new(fact("f1", "has bees", tags=tags[:first])))
+
+        await store.save_facts(said_again("f1", fact("f2", "has bees", tags=tags[first:])))
+
+        (found,) = await store.facts(ANA)
+        assert found.tags == tags[:kept]
 
     async def test_a_fact_that_replaced_another_starts_no_earlier_when_it_is_saved_again(
         self, store: Store
