@@ -20,7 +20,7 @@ from remanence.engine.forgetting import Forgetting
 from remanence.errors import InvalidArgument, StoreError, StoreUnavailable, WrongUser
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
-from remanence.testing import FixedClock, check_coverage, check_tiling
+from remanence.testing import FaultyStore, FixedClock, check_coverage, check_tiling
 from remanence.testing.store_contract.samples import START
 from remanence.types import (
     Draft,
@@ -1261,3 +1261,20 @@ def test_the_hashes_of_a_receipt_are_those_of_earlier_ones() -> None:
         "ec9992983a5ae305e6e65907e8b90bc5b60d2369b5dbc5754369e5b3b6fafdea",
         "6b4faaa3c878d8ac9152ca5d07a1b2458f7aba0803eafdeb8540d839cf57caf2",
     )
+
+
+async def test_forgetting_in_a_conversation_that_is_deleted_meanwhile_says_so() -> None:
+    clock = FixedClock()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with memory_on(store, clock, Settings(workers=0)) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user(SECRET, id="m1"), Message.user("I have a cat."))
+        await chat.end()
+        gate = store.hold("segments", when="after")
+        forgetting = asyncio.create_task(chat.forget("m1"))
+        await asyncio.wait_for(gate.reached.wait(), 5)
+        await chat.delete()
+        gate.opened.set()
+        with pytest.raises(StoreError, match="'chat' was deleted"):
+            await asyncio.wait_for(forgetting, 5)
+    await store.close()

@@ -148,6 +148,8 @@ class Forgetting:
             yield replace(piece, id=new_id, generation=generation, superseded=None)
             return
         messages = await self._read(state.ref, *piece, buried)
+        if not messages:  # the conversation was deleted meanwhile, so that nothing can be committed
+            return
         for part in self._parts(messages) if generation else (messages,):
             try:
                 segment = await self.segment_writer.stand_in(state, part, generation=generation)
