@@ -89,7 +89,10 @@ async def run(
     timezone: Annotated[
         tzinfo | None,
         typer.Option(
-            parser=_zone, metavar="ZONE", help="The users' time zone, for times without an offset."
+            parser=_zone,
+            metavar="ZONE",
+            help="The users' time zone: that of times without an offset, and of those in UTC or "
+            "since 1970, which get its offset.",
         ),
     ] = None,
     observe: Annotated[

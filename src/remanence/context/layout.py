@@ -280,7 +280,7 @@ class Layout(NamedTuple):
     ) -> tuple[list[SystemBlock], list[Omitted]]:
         """Leave out the oldest notes until the rest fits beside messages, and report them as omitted.
 
-        Own facts are left out last, if they exceed the room alone.
+        Own facts go last, and only if they alone exceed the room.
         Notes that outgrow their budgets while reflections fail are limited further, but the newest
         segment always has room.
         """

@@ -20,10 +20,11 @@ class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
     Without `first_seq` it is made from all messages of the request, and without `valid_from` it holds
-    from the time of its first one. `replaces` is the id of the known fact that it supersedes. If it `forgets`, it becomes no fact:
-    its summary is a request of the user, and it ends the facts that this names. Only if it names
-    none and has the tag `wish`, it is that wish. If it also `points_back`, its summary is the
-    statement that a request means, and it ends those that say this.
+    from the time of its first one. `replaces` is the id of the known fact that it supersedes. If it
+    `forgets`, it becomes no fact: its summary is a request of the user, and it ends the facts that
+    this names. Only if it names none and has the tag `wish`, it is that wish. If it also
+    `points_back`, its summary is the statement that a request means, and it ends those that say
+    this.
     """
 
     summary: str

@@ -21,8 +21,9 @@ class Note:
     """One line of a segment, made from the messages `first_seq..last_seq`.
 
     `observed_at` is the time of the message, with a time zone; if an observer leaves it out, contexts
-    show no day for the note, and its first message dates it otherwise. `referenced_at` is the date of the event (ISO 8601, or coarser, such as `2023-05`), `supersedes`
-    the earlier value that it replaces.
+    show no day for the note, and its first message dates it otherwise. `referenced_at` is the date
+    of the event (ISO 8601, or coarser, such as `2023-05`), `supersedes` the earlier value that it
+    replaces.
     """
 
     text: str
@@ -86,9 +87,10 @@ class Segment:
     segments of generation g-1 (the top generation from its own). `source_tokens` counts the
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
     source that are missing from the text, at most 5,000 and then how many others there are;
-    `dropped` lists lines of a model's answer that did not become notes. `version` is the log version that added the segment, `superseded` the one that replaced
-    it; `notes_version` numbers all segments of a conversation from 1 on. `failed` lists stretches
-    that have no notes because every attempt to observe them failed.
+    `dropped` lists lines of a model's answer that did not become notes. `version` is the log version
+    that added the segment, `superseded` the one that replaced it; `notes_version` numbers all
+    segments of a conversation from 1 on. `failed` lists stretches that have no notes because every
+    attempt to observe them failed.
     """
 
     id: str

@@ -204,7 +204,8 @@ class Unready:
     """A reason why a memory is not ready.
 
     `store`: the store cannot be used; `stopped`: background work has ended, and goes on when the
-    memory is opened again; `overdue`: it does not keep up; `failing`: its last steps all failed. `detail` contains no conversation ids and no message text.
+    memory is opened again; `overdue`: it does not keep up; `failing`: its last steps all failed.
+    `detail` contains no conversation ids and no message text.
     """
 
     code: Literal["store", "stopped", "overdue", "failing"]

@@ -24,7 +24,8 @@ class Tool:
     """A function that a model may call.
 
     `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
-    for the model; those of `memory_tools` take its JSON text, too. An exception is reported to the model as an error result, and the turn continues.
+    for the model; those of `memory_tools` take its JSON text, too. An exception is reported to the
+    model as an error result, and the turn continues.
 
     Raises:
         InvalidArgument: a field has the wrong type, providers do not accept the name, or the handler
