@@ -1197,6 +1197,52 @@ async def test_old_rounds_of_calls_that_a_client_leaves_out_make_no_branch(
     assert [one for one in request[at:] if one not in own] in ([], [question])
 
 
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("kept", [0, 1, 2])
+async def test_going_back_to_the_words_before_a_call_makes_a_branch_without_the_rest(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, kept: int
+) -> None:
+    said = ["Erst zähle ich die Boote.", "では古い予約を消します。", "Ahora borro la lista."]
+    rounds = [round_with(path, number, text) for number, text in enumerate(said)]
+    question = user("Räum die Buchungen auf.")
+    history = [question]
+    for number, (text, messages) in enumerate(zip(said, rounds, strict=True)):
+        upstream.script(Reply(text, calls=(Call(f"call_{number}", "look"),)))
+        await ask(proxy, path, history)
+        history += messages
+    upstream.script(Reply("Todo está borrado."), Reply("Gut."), Reply("Ja."))
+    await ask(proxy, path, history)
+    whole = (await tapes(memory))["trip"]
+    shown = [message for messages in rounds[:kept] for message in messages]
+    edited = [question, *shown, assistant(said[kept]), user("Halt, nichts löschen.")]
+    await ask(proxy, path, edited)
+    await ask(proxy, path, [*edited, assistant("Gut."), user("Sicher?")])
+    found = await tapes(memory)
+
+    end = [
+        f"assistant: {said[kept]}", "user: Halt, nichts löschen.",
+        "assistant: Gut.", "user: Sicher?", "assistant: Ja.",
+    ]  # fmt: skip
+    assert found == {"trip": whole, "trip~1": [*whole[: 1 + 2 * kept], *end]}
+    assert not any(text in json.dumps(upstream.received[-1].body) for text in said[kept + 1 :])
+
+
+async def test_words_around_a_left_out_round_may_lose_their_markdown(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = [user("Le portail est-il ouvert ?")]
+    upstream.script(
+        Reply("Je **regarde**.", calls=(Call("call_1", "look"),)), Reply("Il est `ouvert`."),
+        Reply("De rien."),
+    )  # fmt: skip
+    await ask(proxy, CHAT, history)
+    await ask(proxy, CHAT, [*history, *round_with(CHAT, 1, "Je **regarde**.")])
+    shown = [assistant("Je regarde."), assistant("Il est ouvert."), user("Merci.")]
+    response = await ask(proxy, CHAT, [*history, *shown])
+
+    assert response.headers["x-remanence-conversation"] == "trip"
+
+
 async def test_another_answer_after_a_left_out_round_makes_a_branch(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -506,12 +506,12 @@ async def _extend(match: _Match, history: _History) -> _Match:
     while end.length < len(messages) and not end.is_continuable:
         if not (page := await _read_shown(end.tape, end.last_seq, history.calls)):
             break
-        for stored, one in zip(page, messages[end.length :], strict=False):
+        for (stored, is_gathered), one in zip(page, messages[end.length :], strict=False):
             at = end.length + 1
             is_kept = is_unchanged(stored, one, end.last_id)
             if not is_kept and (before := await _find_continued(end, stored, one)):
                 return end._replace(length=at, last_seq=before.seq, last_id=before.id or "")
-            if not is_same(stored, one):
+            if not is_same(stored, one, is_whole=is_gathered):
                 return match
             changed = end.changed if is_kept else at
             end = end._replace(
@@ -533,18 +533,23 @@ async def _find_continued(end: _Match, stored: Message, resent: Message) -> Mess
     return next((message for message in messages if message.id == id_), None)
 
 
-async def _read_shown(tape: _Tape, after: int, calls: Collection[str]) -> Sequence[Message]:
+async def _read_shown(
+    tape: _Tape, after: int, calls: Collection[str]
+) -> Sequence[tuple[Message, bool]]:
     """Return the next messages of a tape without rounds of other *calls*, as clients leave old ones out.
 
-    Answers before and after such a round count as one.
+    Answers before and after such a round count as one, which is marked: a copy must have all their
+    text, as a user who goes back to the words before a call resends the first of them only.
     """
     limit = _PAGE
     while page := await _read_joined(tape, after, limit):
         shown = without_rounds(page, calls)
+        texts = {message.seq: message.text for message in page}
+        marked = [(one, one.text != texts[one.seq]) for one in shown]
         if shown is page or page[-1].seq >= tape.last_seq:
-            return shown
+            return marked
         if len(shown) > 1:
-            return shown[:-1]  # it may go on behind a round
+            return marked[:-1]  # it may go on behind a round
         limit *= 2
     return ()
 

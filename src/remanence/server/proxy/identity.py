@@ -77,18 +77,18 @@ def is_equal(stored: Message, resent: Message) -> bool:
     return key_of(stored) == key_of(resent)
 
 
-def is_same(stored: Message, resent: Message) -> bool:
+def is_same(stored: Message, resent: Message, *, is_whole: bool = False) -> bool:
     """Return whether a resent message is the stored one, allowing for changes by the client.
 
-    An answer may have more or less text than was streamed, or lack calls, or Markdown. Calls may have
-    shorter arguments, or more or fewer. A user message may lack images, files, or what its client had
-    put around the text. A forgotten message matches any of its role, so that its text is not stored
-    again on another tape.
+    An answer may have more or less text than was streamed (less not if it must be *whole*), or lack
+    calls, or Markdown. Calls may have shorter arguments, or more or fewer. A user message may lack
+    images, files, or what its client had put around the text. A forgotten message matches any of its
+    role, so that its text is not stored again on another tape.
     """
-    return is_equal(stored, resent) or is_changed_copy(stored, resent)
+    return is_equal(stored, resent) or is_changed_copy(stored, resent, is_whole=is_whole)
 
 
-def is_changed_copy(stored: Message, resent: Message) -> bool:
+def is_changed_copy(stored: Message, resent: Message, *, is_whole: bool = False) -> bool:
     """Return whether a resent message that has another key than the stored one is the same."""
     if stored.role != resent.role and not count_as_one(stored, resent):
         return False
@@ -102,7 +102,8 @@ def is_changed_copy(stored: Message, resent: Message) -> bool:
         known = {call.id: call for call in stored.tool_calls}
         return all(call.id in known and _is_same_call(known[call.id], call) for call in calls)
     said, whole = _text(resent.content), _text(stored.content)
-    return bool(said) and (whole.startswith(said) or _is_without_marks(whole, said))
+    is_begun = not is_whole and whole.startswith(said)
+    return bool(said) and (is_begun or _is_without_marks(whole, said))
 
 
 def continuation_of(stored: Message, resent: Message) -> tuple[Part, ...]:
