@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import sqlite3
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,7 @@ import openai
 import pytest
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
-from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
+from tests.wire.servers import Compressed, Fail, Held, ModelServer, Raw, Trouble
 
 from remanence import Budget, Memory, Message, Policy
 from remanence.errors import InvalidArgument
@@ -579,6 +580,33 @@ async def test_results_of_batches_are_read_through_a_proxy_with_keys(
 
     own = {"results_url": "/v1/messages/batches/b1/results"} if has_keys else {}
     assert response.json() == {**batch, **own}
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
+async def test_a_compressed_answer_about_a_batch_passes_whole(
+    upstream: ModelServer, memory: Memory, *, encoding: Any, has_keys: bool
+) -> None:
+    path = "v1/messages/batches/b1/cancel"
+    upstream.dialects[f"/{path}"] = upstream.dialects["/v1/messages"]
+    key = {"x-api-key": (await memory.keys.create("app", tenant="acme")).token}
+    auth = by_key(memory.keys) if has_keys else None
+    link = {"results_url": f"{upstream.url}/v1/messages/batches/b1/results"}
+    text = "¿A qué hora sale el barco? " * 20
+    upstream.script(Compressed(encoding, Reply(text, calls=(Call("c1", "look", link),))))
+    body = {"model": "m", "max_tokens": 9, "messages": [user("Which gate?")]}
+    async with (
+        served(create_app(memory, auth=auth, anthropic_url=upstream.url)) as proxy,
+        proxy.http.stream("POST", f"anthropic/{path}", json=body, headers=key) as response,
+    ):
+        raw = b"".join([piece async for piece in response.aiter_raw()])
+
+    is_read = has_keys and encoding != "br"
+    assert len(raw) == int(response.headers["content-length"])
+    assert response.headers.get("content-encoding") == (None if is_read else encoding)
+    answer = json.loads(raw if is_read else zlib.decompress(raw, zlib.MAX_WBITS | 32))
+    assert answer["content"][0]["text"] == text
+    assert answer["content"][1]["input"]["results_url"].startswith("/") is is_read
 
 
 @pytest.mark.parametrize("value", ["köln".encode(), "köln".encode("latin-1")])

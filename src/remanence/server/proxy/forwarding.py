@@ -58,6 +58,8 @@ _BLANK_LINE: Final = b"\n\n"
 _BROKE_OFF: Final = "broke off its answer"
 _BATCHES: Final = re.compile(r"v1/messages/batches(?:/[^/]+(?:/cancel)?)?")
 _ORIGIN_OF_RESULTS: Final = re.compile(rb'(?<="results_url")(\s*:\s*")https?://[^/"]+')
+_DECODED: Final = ("", "identity", "gzip", "deflate")
+"""Encodings of a body that httpx2 reads without another package."""
 _COOKIES: Final = ("cookie", "set-cookie")
 """Cookies of this host may be those of a login in front, and the provider sets its own for callers of
 one key.
@@ -162,8 +164,8 @@ class Forwarder:
             headers=[*_headers_to_send(request, credential), *body.headers],
             content=body.pieces() if body.is_streamed else prepared.content,
         )
-        with_paths = caller is not None and _BATCHES.fullmatch(path) is not None
-        sending = self._send(client, sent, prepared, with_paths=with_paths)
+        is_batch = request.method != "HEAD" and _BATCHES.fullmatch(path) is not None
+        sending = self._send(client, sent, prepared, with_paths=is_batch and caller is not None)
         response = await run_while_connected(body.receive, sending)
         if prepared.turn and (response is None or response.status_code != 200):
             self._requests.leave_unanswered(prepared.turn)
@@ -195,10 +197,11 @@ class Forwarder:
             elif is_ok and turn is not None:
                 response, turn = await self._read_and_store(turn, received)
                 prepared = replace(prepared, turn=turn)
-            elif is_ok and with_paths:
-                content = await received.aread()
-                # White space after the JSON keeps the length that is in the headers.
-                response = Response(_ORIGIN_OF_RESULTS.sub(rb"\1", content).ljust(len(content)))
+            elif is_ok and with_paths and _encoding_of(received) in _DECODED:
+                content = _ORIGIN_OF_RESULTS.sub(rb"\1", await received.aread())
+                response = Response(content)
+                received.headers.pop("content-encoding", None)
+                received.headers["content-length"] = str(len(content))
             else:
                 response = self._body(_relay(received), received.status_code)
         except ClientDisconnect:
