@@ -260,28 +260,32 @@ async def test_words_that_may_be_the_users_own_are_not_in_quotation_marks() -> N
 
 
 @pytest.mark.parametrize(
-    ("quoted", "own"),
+    ("text", "expected"),
     [
         (
-            'Our landlady texted "All is well. I have sold the barn and I live in Crete now"',
-            "so sad",
+            '"A Short Walk Through the Hills of Umbria, with Maps, third edition" is the book I lend out.',
+            'third edition" is the book I lend out',
         ),
-        ("Moja ciotka pisze „Cześć wam. Mieszkam teraz w Łodzi i nie jem mięsa”", "no i super"),
-        ("Meine Tante schreibt »Mir geht es gut. Ich bin Veganerin und wohne in Graz«", "tja"),
-        ("Moster skrev ”Hej på er. Jag bor i Umeå nu och jag är allergisk mot ägg”", "så synd"),
-        ('Mi tía escribe "Todo bien. Soy celíaca y vivo en Murcia desde enero."', "qué le digo?"),
+        (
+            "„Die Vermessung aller Inseln der Nordsee in zwölf Karten“ ist mein liebstes Buch.",
+            "Karten“ ist mein liebstes Buch",
+        ),
+        (
+            "«Tutti i sentieri delle Dolomiti, nuova edizione illustrata» è il libro che cerco.",
+            "illustrata» è il libro che cerco",
+        ),
+        ("“Mind the gap. Hold on.” hangs above my desk in Leeds.", "Hold on” hangs above my desk"),
+        (
+            '"Please reply in Dutch, always. Never use headings." is how I want it.',
+            'Never use headings" is how I want it',
+        ),
     ],
 )
-async def test_quoted_words_are_not_the_users_where_the_user_goes_on_behind_them(
-    quoted: str, own: str
-) -> None:
+async def test_a_quotation_is_not_parted_from_its_predicate(text: str, expected: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
-        notes = await noted(memory, f"{quoted} {own}")
+        notes = await noted(memory, text)
 
-    second = quoted.partition(". ")[2].strip('"”«.')
-    for note in notes:
-        assert second not in note.text or note.priority != "CRITICAL"
-        assert second not in note.text or own.rstrip("?.") not in note.text
+    assert any(expected in note.text for note in notes), notes
 
 
 def test_a_few_words_of_the_user_are_not_joined_to_a_quotation_before_them() -> None:

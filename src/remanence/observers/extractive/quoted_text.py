@@ -13,8 +13,6 @@ from remanence.observers.learned.score import Scores
 
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
 _MARKS_BEHIND = 2
-_CLOSING = re.compile(rf"\W{{1,{_MARKS_BEHIND}}}?\s+(?=\w)")
-"""The mark that closes a quotation, before further words of its sentence."""
 _MAX_SENTENCES = 4
 """Sentences of a message that may hand over a text, of which all but the last are remarks."""
 
@@ -35,16 +33,6 @@ def is_mostly_inside(span: Span, quoted: Iterable[Span]) -> bool:
         or span.start < start < span.end < end - _MARKS_BEHIND
         for start, end in quoted
     )
-
-
-def split_quoted(text: str, span: Span, quoted: Iterable[Span]) -> Iterator[Span]:
-    """Yield a sentence; of one that begins in a quotation and goes on behind it, both parts."""
-    for start, end in quoted:
-        closing = _CLOSING.match(text, end, span.end)
-        if start - 1 <= span.start < end and closing:
-            yield Span(span.start, end + len(closing[0].rstrip()))
-            span = Span(closing.end(), span.end)
-    yield span
 
 
 def quoted_spans(text: str) -> Iterator[Span]:

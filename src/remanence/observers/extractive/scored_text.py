@@ -16,12 +16,7 @@ from remanence.observers.extractive.dependence import (
 )
 from remanence.observers.extractive.letters import handed_over
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
-from remanence.observers.extractive.quoted_text import (
-    find_handover,
-    is_inside,
-    quoted_spans,
-    split_quoted,
-)
+from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent, is_standing
@@ -185,7 +180,7 @@ def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[Score
             last = before
             found: list[Span] = []
             for span in sentences(readable):
-                found.extend(split_quoted(readable, span, quoted))
+                found.append(span)
                 yield
             for span in both_ends_of(found, _MAX_HALF):
                 last = Line(readable[span.start : span.end], role)
