@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import takewhile
 from typing import NamedTuple
 
 from remanence.languages.letters import is_letters
@@ -66,8 +65,8 @@ _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
 _APOSTROPHES = frozenset("'‘’‚")
 _SEVERAL_APOSTROPHES = re.compile(r"(?<!\w)('{2,5})(?=\w)([^\n]{1,200}?)(?<=\w)\1(?!\w)")
 """Text between them is set in italics or bold, unlike the inches of 6''."""
-_EMOJI_ENDS = re.compile(r"[\U0001f000-\U0001faff\ufe0f]$")
-_DOTS_END = re.compile(r"(?:\.{2,}|…)$")
+_DOTS_END = re.compile(r"(?:(?<!\.)\.{2,}+|…)$")
+_MAX_DOTS = 3
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
@@ -91,39 +90,43 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     *opens* marks the start of a sentence; *glued* means that no space precedes the first word.
     """
     follows_denial = False
+    held: Word | None = None
+    dots = ""
+    for chunk, word in _read_chunks(text, vocabulary, opens=opens):
+        if word is not None:
+            if held is not None:
+                yield _with_dots(held, dots)
+            held = word._replace(glued=glued, dropped=word.dropped and not follows_denial)
+            follows_denial = word.key in vocabulary.denials
+            dots = ""
+        glued = False
+        if ending := _DOTS_END.search(chunk):
+            dots = dots or ending[0][:_MAX_DOTS]
+    if held is not None:
+        yield held
+
+
+def _read_chunks(
+    text: str, vocabulary: Vocabulary, *, opens: bool
+) -> Iterator[tuple[str, Word | None]]:
+    """Yield the chunks of a text, each with its word; marks and emoji have none."""
     chunks = _CHUNK.findall(_SEVERAL_APOSTROPHES.sub(r"'\2'", text))
     for place, chunk in enumerate(chunks):
+        has_next = place + 1 < len(chunks)
         word = _word(chunk, vocabulary, opens)
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word)
-        if place and chunks[place + 1 :] and chunk in _BETWEEN:
+        if place and has_next and chunk in _BETWEEN:
             word = Word(chunk, chunk)
-        if word is not None and (pause := _pause_behind(chunks, place)):
-            word = word._replace(text=word.text.rstrip(f".{_PAUSES}") + pause)
-        goes_on = chunks[place + 1 :] and chunk.endswith(".") and not chunk.endswith("..")
+        goes_on = has_next and chunk.endswith(".") and not chunk.endswith("..")
         if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
             word = word._replace(text=f"{word.text.rstrip('.')}.")
         opens = False
-        if word is None:
-            glued = False
-            continue
-        if word.dropped and follows_denial:
-            word = word._replace(dropped=False)
-        follows_denial = word.key in vocabulary.denials
-        yield word._replace(glued=True) if glued else word
-        glued = False
+        yield chunk, word
 
 
-def _pause_behind(chunks: Sequence[str], place: int) -> str:
-    """Return the dots between a word and the next one, or a semicolon for an emoji."""
-    following = chunks[place + 1 : place + 5]
-    marks = tuple(takewhile(lambda chunk: not any(map(str.isalnum, chunk)), following))
-    if len(marks) == len(following):
-        return ""
-    between = (chunks[place], *marks)
-    if dots := next(filter(None, map(_DOTS_END.search, between)), None):
-        return dots[0]
-    return ";" if any(map(_EMOJI_ENDS.search, between)) else ""
+def _with_dots(word: Word, dots: str) -> Word:
+    return word._replace(text=word.text.rstrip(f".{_PAUSES}") + dots) if dots else word
 
 
 def _after_number(chunk: str, word: Word | None) -> Word | None:
