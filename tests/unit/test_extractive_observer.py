@@ -544,6 +544,14 @@ def test_an_emoji_does_not_part_the_words_of_a_clause(said: str, noted: str) -> 
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == noted
 
 
+@pytest.mark.parametrize(
+    "code", ["`grep ''bar''`", "`doc = '''One line'''`", "`a ''b'' c`, `''d''`"]
+)
+def test_a_note_keeps_the_apostrophes_in_code(code: str) -> None:
+    said = f"Run {code} and 'stop'"
+    assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said
+
+
 def test_a_note_keeps_arabic_signs_and_commas() -> None:
     said = "خصم ٢٠٪ اليوم، أو ٥؉ غدا؛ شكرا"
     assert render_words(tuple(words(said, vocabulary_of(""), opens=True))) == said

@@ -63,8 +63,10 @@ _BETWEEN = frozenset("-–−—:;")
 _QUOTES = frozenset("«»„“”")
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
 _APOSTROPHES = frozenset("'‘’‚")
-_SEVERAL_APOSTROPHES = re.compile(r"(?<!\w)('{2,5})(?=\w)([^\n]{1,200}?)(?<=\w)\1(?!\w)")
-"""Text between them is set in italics or bold, unlike the inches of 6''."""
+_SEVERAL_APOSTROPHES = re.compile(
+    rf"{CODE}|(?<!\w)(?P<marks>'{{2,5}})(?=\w)(?P<text>[^`\n]{{1,200}}?)(?<=\w)(?P=marks)(?!\w)"
+)
+"""Code, or text set in italics or bold by several apostrophes, unlike the inches of 6''."""
 _DOTS_END = re.compile(r"(?:(?<!\.)\.{2,}+|…)$")
 _MAX_DOTS = 3
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
@@ -110,7 +112,7 @@ def _read_chunks(
     text: str, vocabulary: Vocabulary, *, opens: bool
 ) -> Iterator[tuple[str, Word | None]]:
     """Yield the chunks of a text, each with its word; marks and emoji have none."""
-    chunks = _CHUNK.findall(_SEVERAL_APOSTROPHES.sub(r"'\2'", text))
+    chunks = _CHUNK.findall(_SEVERAL_APOSTROPHES.sub(_with_one_apostrophe, text))
     for place, chunk in enumerate(chunks):
         has_next = place + 1 < len(chunks)
         word = _word(chunk, vocabulary, opens)
@@ -127,6 +129,10 @@ def _read_chunks(
 
 def _with_dots(word: Word, dots: str) -> Word:
     return word._replace(text=word.text.rstrip(f".{_PAUSES}") + dots) if dots else word
+
+
+def _with_one_apostrophe(match: re.Match[str]) -> str:
+    return f"'{match['text']}'" if match["text"] else match[0]
 
 
 def _after_number(chunk: str, word: Word | None) -> Word | None:
