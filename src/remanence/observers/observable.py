@@ -16,7 +16,8 @@ from remanence.wire.turns import VOLATILE_TAG
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Embeddings, overrides and isolates, which would reorder what a note shows behind its piece of the
-text; the marks beside letters of Arabic and Hebrew are others."""
+text; the marks beside letters of Arabic and Hebrew are others.
+"""
 
 LONG_TEXT = 5_000
 """Characters from which secrets are looked for in a thread."""
