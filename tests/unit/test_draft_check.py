@@ -85,7 +85,19 @@ def test_a_note_has_only_values_that_can_be_stored_and_recalled(
     assert caught.value.reason == "bad_value"
 
 
-@pytest.mark.parametrize("date", ["2023", "2023-05", "2023-05-07", "2023-05-07T08:30+02:00"])
+@pytest.mark.parametrize(
+    "date",
+    ["2024-00", "2024-06-31", "2025-02-29T10:00", "0000", "2024-06\n", "٢٠٢٤-06", "20240617"],
+)
+def test_the_date_of_an_event_is_one_of_the_calendar(date: str) -> None:
+    note = Note(text="tea", first_seq=1, last_seq=1, referenced_at=date)
+    with pytest.raises(ObservationRejected, match="is not a date: write it as YYYY-MM-DD"):
+        check_values(replace(DRAFT, notes=(note,)))
+
+
+@pytest.mark.parametrize(
+    "date", ["2023", "2023-05", "2023-05-07", "2024-02-29", "2023-05-07T08:30+02:00"]
+)
 def test_the_date_of_an_event_may_be_coarse(date: str) -> None:
     note = Note(text="tea", first_seq=1, last_seq=1, referenced_at=date)
     check_values(replace(DRAFT, notes=(note,)))

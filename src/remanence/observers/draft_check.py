@@ -1,7 +1,7 @@
 """Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise, takewhile
 from typing import get_args
 
@@ -9,7 +9,7 @@ from remanence.arguments import bad_character
 from remanence.errors import ObservationRejected
 from remanence.types import Draft, Note, Priority, Tag
 
-_DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2}(?:[T ]\S+)?)?)?$")
+_DATE = re.compile(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:[T ]\S+)?)?)?")
 REPEATED_SHARE = 0.5
 MIN_PIECES = 8
 RUN_WORDS = 5
@@ -89,12 +89,20 @@ def _problem_of_times(note: Note) -> str | None:
             f"observed_at={at!r} has no time zone: take the created_at of a message, "
             "or give it one, such as datetime.UTC"
         )
-    if note.referenced_at is not None and not _DATE.match(note.referenced_at):
+    if note.referenced_at is not None and not _is_date(note.referenced_at):
         return (
-            f"referenced_at={note.referenced_at!r:.80} is not a date: write it in ISO 8601, or only its "
-            "beginning, such as 2023-05"
+            f"referenced_at={note.referenced_at!r:.80} is not a date: write it as YYYY-MM-DD, with or "
+            "without a time, or only its beginning, such as 2023-05"
         )
     return None
+
+
+def _is_date(text: str) -> bool:
+    """Return whether a text is a year, month or day of the calendar in ISO 8601 with hyphens."""
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(f"{text}-01-01"[:10]))
+    except ValueError:
+        return False
 
 
 def check_ranges(draft: Draft, seqs: range) -> None:
