@@ -133,6 +133,23 @@ async def test_a_request_to_forget_may_begin_with_a_mention(
     assert await ended_by(f"{mention}{text}", fact) == [fact]
 
 
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("@lena deleted my plate", "My plate is KX 44."),
+        ("<@U024BE7LH> removed my old locker code", "My old locker code is 7."),
+        ("@lena wiste mijn schoenmaat", "Mijn schoenmaat is 44."),
+        ("@lena verwijderde mijn adres", "Mijn adres is Kade 4."),
+        ("@lena will, dass ich meine Tante vergesse", "Meine Tante heißt Ute."),
+        ("@lena quiere que olvide a mi tía", "Mi tía se llama Eva."),
+    ],
+)
+async def test_what_the_one_mentioned_does_is_no_request(text: str, fact: str) -> None:
+    changes = changes_by(await requested(text), *told(fact))
+
+    assert (changes.ended, changes.replaced) == ((), {})
+
+
 async def test_a_request_behind_a_reply_is_no_new_value_of_the_fact_that_it_repeats() -> None:
     messages = ("Ich habe Asthma.", "Okay, vergiss, dass ich Asthma habe.")
     first, request = await requested(*messages)

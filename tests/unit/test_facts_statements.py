@@ -44,17 +44,38 @@ async def facts(*texts: str) -> tuple[FactDraft, ...]:
     ("text", "summary"),
     [
         ("<@U024BE7LH> I live in Lisbon.", "I live in Lisbon."),
-        ("hi @memo_bot, always answer in French", "always answer in French"),
+        ("hi @memo_bot, please answer in French", "please answer in French"),
+        ("@memo I'm allergic to nickel.", "I'm allergic to nickel."),
+        ("@memo, я живу в Казани.", "я живу в Казани."),
         ("@memo ich wohne in Köln", "ich wohne in Köln"),
         ("@kat lives in Berlin.", "@kat lives in Berlin."),
         ("@kat: I live in Rome.", "@kat: I live in Rome."),
         ("@acme/lib is my package, I live in Rome.", "@acme/lib is my package, I live in Rome."),
+        ("@lena, @tim, ich wohne in Köln", "@lena, @tim, ich wohne in Köln"),
     ],
 )
 async def test_a_fact_has_no_mention_of_whom_its_message_addresses(text: str, summary: str) -> None:
     (fact,) = await facts(text)
 
     assert fact.summary == summary
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@lena – allergisch gegen Erdbeeren, @tim – Veganer",
+        "@lena, allergique aux noix",
+        "@lena - mora em Lisboa",
+        "@lena, @tim i ja mieszkamy w Krakowie",
+        "@lena - works at Siemens",
+        "@lena, my aunt, lives in Hull",
+        "@lena me debe 30 euros",
+        "@lena мне должна 300 рублей",
+        "<@U024BE7LH> - vegetarian",
+    ],
+)
+async def test_a_statement_about_the_one_mentioned_says_of_whom(text: str) -> None:
+    assert all(fact.summary.startswith(text[:5]) for fact in await facts(text))
 
 
 @pytest.mark.parametrize(

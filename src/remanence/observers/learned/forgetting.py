@@ -25,6 +25,8 @@ _DENIED = 2
 """Number in the weights of a denied word that requests deny; of those that none denies most have less."""
 _NEARLY = 0.25
 """How far below its cutoff a word may ask; names are some 1 below."""
+_CLEARLY = 2.25
+"""How far above its cutoff a word surely is a verb that asks: "deletes" and "vergaß" are not."""
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
 """Classes of words that deny, and how many tokens on either side they may deny."""
 _REPLIES = frozenset({"yes", "okay", "neg", "um", "haha", "thanks", "sorry", "hello"})
@@ -102,6 +104,11 @@ def asks_to_forget(word: str) -> bool:
 def nearly_asks(word: str) -> bool:
     """Return whether a word in lower case may ask, such as "veuillez" before a word that does."""
     return _score_of_asking(word) >= -_NEARLY
+
+
+def clearly_asks(word: str) -> bool:
+    """Return whether a word in lower case surely asks, such as "forget"."""
+    return _score_of_asking(word) >= _CLEARLY
 
 
 @lru_cache(maxsize=4_096)
