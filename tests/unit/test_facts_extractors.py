@@ -100,6 +100,18 @@ async def test_statements_become_facts_of_the_type_that_is_sure_or_of_the_profil
         ("What can I cook tonight, I'm vegan?", "I'm vegan"),
         ("Что мне приготовить, я вегетарианка?", "я вегетарианка"),
         ("У меня двое сыновей, куда нам поехать летом?", "У меня двое сыновей"),
+        (
+            "Emma ist Vegetarierin und sie ist 9, was koche ich?",
+            "Emma ist Vegetarierin und sie ist 9",
+        ),
+        ("Su padre es diabético, ¿qué ceno con él?", "Su padre es diabético"),
+        ("Sua figlia è allergica alle noci, cosa cucino?", "Sua figlia è allergica alle noci"),
+        (
+            "Nora é celíaca e a sua irmã também, o que cozinho?",
+            "Nora é celíaca e a sua irmã também",
+        ),
+        ("Nora eet vegan, zoals u weet, wat kook ik?", "Nora eet vegan, zoals u weet"),
+        ("Te debo 30 euros, ¿vale?", "Te debo 30 euros"),
     ],
 )
 async def test_what_a_sentence_states_beside_its_question_is_a_fact(text: str, stated: str) -> None:
@@ -143,6 +155,7 @@ async def test_a_task_or_a_choice_in_a_question_is_no_wish(text: str) -> None:
     [
         "Are you allergic to cats, Bo?",
         "@kim you work nights, right?",
+        "@kim jij eet geen vlees, toch?",
         "Du isst kein Fleisch, oder?",
         "Ty jesz mięso, tak?",
         "Am I allergic to penicillin, Bo?",

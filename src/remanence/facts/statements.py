@@ -14,6 +14,7 @@ from remanence.facts.relations import have_other_owners
 from remanence.facts.requests import points_back, without_reason
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
+from remanence.observers.addresses import behind_mentions
 from remanence.observers.extractive.dependence import (
     find_end,
     is_few_words,
@@ -59,7 +60,6 @@ _PERSONAL = 1.0
 _CONDITIONS = frozenset({"if", "when"})
 """Classes of the words that begin what is only supposed, or only says of when the question is."""
 _OPENING_WORDS = 2
-_ADDRESS = frozenset({"you", "your"})
 _AUXILIARY = frozenset({"be", "do", "can", "should", "will", "would", "must"})
 """Classes of verbs that ask before their speaker; what one has comes first in Russian: "У меня …"."""
 _LIKELY_DEPENDENT = -1.0
@@ -358,7 +358,7 @@ def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
 def _is_meant(side: Line, scores: Scores) -> bool:
     """Return whether a side of a question is a wish or a statement in its speaker's own name.
 
-    Words to somebody that say neither "I" nor "my" state nothing of the speaker: "You ski, right?".
+    What begins with "you" and says neither "I" nor "my" states nothing of the speaker: "You ski, right?".
     """
     if not states(side) or is_borrowed(scores) or _OPENING_MARK in side.text:
         return False
@@ -372,8 +372,13 @@ def _begins_as_question(text: str) -> bool:
 
 
 def _is_about_somebody(text: str) -> bool:
-    addresses = any(not _ADDRESS.isdisjoint(classes) for _, classes in _tokens(text))
-    return addresses and not names_speaker(text)
+    """Return whether "you" is the subject with which a text begins, behind a mention or a verb that asks."""
+    said = behind_mentions(text)
+    words = [word.lower() for word in WORD.findall(said)]
+    language = language_of(said, words)
+    first, second, *_ = (*language.tag(said.lower(), words), ("", ()), ("", ()))
+    subject, _ = first if _AUXILIARY.isdisjoint(first[1]) else second
+    return language.is_subject(subject, "you") and not names_speaker(text)
 
 
 def _tokens(text: str) -> Sequence[tuple[str, Classes]]:

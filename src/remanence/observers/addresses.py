@@ -10,7 +10,6 @@ from remanence.observers.learned.function_words import WORD, language_of
 _MAX_OPENING = 300
 _MENTION = r"(?:<@[^<>\n]{1,100}>|@\w[\w.-]{0,99})"
 _ADDRESS = re.compile(rf"\s*(?:{_MENTION}\s*)+(?:[,،、，]\s*|(?<=[\s>]))(?=\S)")
-_APOSTROPHE = re.compile("['’]")
 
 
 def without_address(text: str) -> str:
@@ -20,25 +19,28 @@ def without_address(text: str) -> str:
     name whose words follow, stays: "@kat lives in Rome", "@kat, vegan", "@kat: I live in Rome".
     """
     opening = text[:_MAX_OPENING]
-    found = _ADDRESS.match(said := behind_reply(opening)) if "@" in opening else None
-    if found is None:
+    if "@" not in opening:
         return text
-    rest = said[found.end() :]
-    return text[len(opening) - len(rest) :] if _is_own(rest) else text
+    rest = behind_mentions(said := behind_reply(opening))
+    return text[len(opening) - len(rest) :] if rest != said and _is_own(rest) else text
+
+
+def behind_mentions(text: str) -> str:
+    """Return a text without the mentions with which it begins, whatever follows."""
+    found = _ADDRESS.match(text)
+    return text[found.end() :] if found else text
 
 
 def _is_own(text: str) -> bool:
     """Return whether a text begins with "I" or "please", or with the verb of a sure request to forget.
 
-    Of other words a mention may be the subject: "@kat deleted my number", "@kat me debe 30 euros". In
-    the file of a language "I" comes before "me".
+    Of other words a mention may be the subject: "@kat deleted my number", "@kat me debe 30 euros".
     """
     first = next(iter(sentences(text)))
     line = Line(text[first.start : first.end], "user")
     words = [word.lower() for word in WORD.findall(line.text)]
     language = language_of(line.text, words)
     word, classes = next(iter(language.tag(line.text.lower(), words)), ("", ()))
-    speaker = next(known for known, found in language.words.items() if "i" in found)
-    if "please" in classes or _APOSTROPHE.split(word)[0] == speaker:
+    if "please" in classes or language.is_subject(word, "i"):
         return True
     return clearly_asks(word) and is_sure_request(line)

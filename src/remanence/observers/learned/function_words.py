@@ -19,6 +19,7 @@ Classes = tuple[str, ...]
 WORD = re.compile(rf"{LETTER}+(?:['’]{LETTER}+)*|\d+(?:[.,:/-]\d+)*|[^\w\s]|_")
 """A word, a number with its marks, or a single sign."""
 
+_APOSTROPHE = re.compile("['’]")
 _MAX_AFFIX = 4
 _MIN_SHARE = 0.1
 """Of the characters of a text, for a script to decide its language."""
@@ -36,6 +37,14 @@ class Language:
     anywhere: re.Pattern[str] | None
     """Finds the words of a script without spaces."""
     _known: dict[str, Classes] = field(default_factory=dict)
+
+    def is_subject(self, word: str, name: str) -> bool:
+        """Return whether a word in lower case is the pronoun of a class as a subject: "I", not "me".
+
+        That is the first word of the class in the language's file.
+        """
+        subject = next((known for known, found in self.words.items() if name in found), None)
+        return _APOSTROPHE.split(word)[0] == subject
 
     def tag(self, text: str, words: Sequence[str]) -> list[tuple[str, Classes]]:
         """Tokens of a lower-case text with their classes; *words* are its words by `WORD`."""
