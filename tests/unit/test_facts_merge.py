@@ -562,6 +562,11 @@ def test_words_that_say_little_alone_replace_no_fact_that_says_more(old: str, ne
             False,
         ),
         (
+            "tylko bez emoji, czytam to na telefonie",
+            "dobra lecę, aha telefon mam nowy 605 118 240",
+            False,
+        ),
+        (
             "Please call me Kim, everyone at work does.",
             "Everyone at work calls me Kim now.",
             False,
@@ -581,5 +586,20 @@ def test_a_statement_that_is_no_wish_ends_one_only_if_it_denies(
 def test_another_wish_ends_a_wish() -> None:
     (fact,) = known("Always answer in bullet points.")
     new = FactDraft(summary="Answer in full sentences from now on.", tags=("wish",))
+
+    assert changes(new, known=(dataclasses.replace(fact, tags=("wish",)),)).replaced
+
+
+@pytest.mark.parametrize(
+    ("wish", "new"),
+    [
+        ("Always write in Dutch.", "Write in English again."),
+        ("Schreib immer auf Englisch.", "Schreib wieder auf Deutsch."),
+        ("Escribe siempre en francés.", "Escribe otra vez en español."),
+        ("Пиши всегда по-английски.", "Пиши снова по-русски."),
+    ],
+)
+def test_what_asks_for_something_without_the_tag_of_wishes_ends_one(wish: str, new: str) -> None:
+    (fact,) = known(wish)
 
     assert changes(new, known=(dataclasses.replace(fact, tags=("wish",)),)).replaced
