@@ -337,12 +337,37 @@ async def test_a_correction_ends_the_latest_of_the_statements_that_it_fits(
     assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said]
 
 
-async def test_a_correction_rather_ends_a_statement_with_as_many_digits() -> None:
-    said = ("My rent is 950 euros.", "My bike lock is 2281.", "My budget is 300.")
-    texts = [text for one in said for text in (one, "> Noted.")]
-    changes = merged(await facts(*texts, "sorry, 2218"))
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("My bike lock is 2281.", "sorry, 2218"),
+        ("My landline is 020 79 46 01 18.", "sorry, 02079460119"),
+    ],
+)
+async def test_a_correction_rather_ends_a_statement_with_as_many_digits(
+    said: str, words: str
+) -> None:
+    every = ("My rent is 950 euros.", said, "My budget is 300.")
+    texts = [text for one in every for text in (one, "> Noted.")]
+    changes = merged(await facts(*texts, words))
 
-    assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said[1]]
+    assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("My phone number is 020 79 46 01 18.", "sorry, 02079460119"),
+        ("Mein Gehalt ist 61k.", "nein, 63000"),
+        ("Mi presupuesto son 3 millones.", "perdón, 2500000"),
+    ],
+)
+async def test_a_correction_ends_the_only_statement_with_a_number_in_another_form(
+    said: str, words: str
+) -> None:
+    changes = merged(await facts(said, "> Noted.", words))
+
+    assert [fact.summary for fact in changes.facts if fact.id in changes.replaced] == [said]
 
 
 @pytest.mark.parametrize(("hours", "is_revised"), [(1, True), (5, False)])

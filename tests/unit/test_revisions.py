@@ -91,6 +91,7 @@ def test_a_value_of_another_thing_revises_no_statement(said: str, words: str) ->
         ("Vivo no 3 andar.", "desculpa, 912345687"),
         ("سكنت في عمارة 12", "رقمي الجديد 0791234560"),
         ("私は31歳です。", "すみません、08012345678でした"),
+        ("J'habite au 14, rue des Lilas.", "non, 06 12 34 56 78"),
     ],
 )
 def test_a_number_of_many_more_digits_revises_no_statement(said: str, words: str) -> None:
@@ -118,6 +119,12 @@ def test_a_number_of_many_more_digits_revises_no_statement(said: str, words: str
         ("De les begint om 10.", "toch 10:30"),
         ("The ticket costs 9 euros.", "no, 12.50"),
         ("Mój PIN to 5501.", "nie, 5510"),
+        ("My landline is 020 79 46 01 18.", "no, 02079460119"),
+        ("Meine Nummer ist 0301234567.", "falsch, 030 123 45 76"),
+        ("Il budget è di 90 000 euro.", "scusa, 95000"),
+        ("Наш кредит 3 миллиона.", "нет, 2750000"),
+        ("Onze huur is 2k.", "nee, 2100"),
+        ("El aforo es de 700.", "perdón, 700000"),
     ],
 )
 def test_a_value_of_the_same_kind_may_revise_a_statement(said: str, words: str) -> None:

@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -43,7 +42,7 @@ from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import (
     MAX_BACK,
     MAX_SECONDS,
-    has_number_of_same_size,
+    digits_apart,
     score_of_revision,
 )
 from remanence.observers.learned.score import Scores, scorer
@@ -70,6 +69,8 @@ and most others only longer; from there to -2, 45 % are clearer.
 """
 _CLEARLY = 1.0
 """By how much the score of a wish exceeds that of a request to forget where a line could be either."""
+_MAX_APART = 2
+"""By how many digits two numbers differ that are about the same size."""
 _END = 2
 """Sentences at the end of a reply that an answer may go on from."""
 _QUOTES_ONCE = re.compile(r"“[^“”]*” – [^“”]*")
@@ -271,19 +272,22 @@ def _find_revised(
 ) -> tuple[Quotation, ...]:
     """Find the statement shortly before that words after a reply give another value.
 
-    Of some that may be, it is the one with a number of the same size, or else the latest.
+    Of some that may be, it is rather one with a number of about the same size; of those with equal
+    scores the one with the most similar size, or else the latest.
     """
     replied = " ".join(line.text for line in reply.lines[-_END:])
     scored = [
-        (score_of_revision(one.text, replied, words), has_number_of_same_size(one.text, words), one)
+        (score_of_revision(one.text, replied, words), one)
         for one in reversed(earlier)
         if one.source.speaker == source.speaker != reply.message.speaker
         and not have_other_owners(meaning_of(one.text), meaning_of(words))
         and one.source.seq < reply.message.seq
         and _is_soon_after(one.source, source)
     ]
-    score, _, best = max(scored, key=itemgetter(0, 1), default=(-inf, False, None))
-    if best is None or score < 0 or len(best.summary) > _MAX_CHARACTERS:
+    found = [(score, digits_apart(one.text, words), one) for score, one in scored if score >= 0]
+    ranked = [(apart <= _MAX_APART, score, -apart, one) for score, apart, one in found]
+    best = max(ranked, key=itemgetter(0, 1, 2))[-1] if ranked else None
+    if best is None or len(best.summary) > _MAX_CHARACTERS:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 

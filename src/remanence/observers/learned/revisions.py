@@ -44,8 +44,13 @@ _UNITS = frozenset({"unit", _DAY})
 """Classes of what a number counts: "3 hours", "3 May"."""
 _SHORT = re.compile(r"\d{1,2}")  # no "②", which is a digit as well
 _UNCOUNTED = re.compile(r"[.,]\d{1,2}$|\D")
-_MAX_MORE_DIGITS = 2
-"""By how many digits, without decimals, values of one thing differ: no flat 14 becomes 0785512340."""
+_NUMBER = re.compile(r"\d+(?::\d+)+|\d+(?:(?:[.,]|[\s/()-]{1,3})\d+(?![\d:]))*")
+"""A time, or a number in any groups of digits: "079 123 45 67", "120 000"."""
+_MAX_MORE_DIGITS = 4
+"""By how many digits, without decimals, values of one thing differ: no flat 14 becomes 0785512340.
+
+Zeros at the end may count or not: 2 million becomes 1800000.
+"""
 _PAUSE = re.compile(r"[,;،؛](?=\s)|[，、；]|\s[-–—]\s|[.!]\s")
 _PLACES = 8
 """Tokens at the beginning whose order counts."""
@@ -65,6 +70,8 @@ class _Text(NamedTuple):
     grams: frozenset[str]
     traits: tuple[str, ...]
     order: tuple[str, ...]
+    digits: Mapping[str, str]
+    """Digits without decimals of the number to which a group of digits belongs."""
 
 
 def score_of_revision(earlier: str, reply: str, words: str) -> float:
@@ -80,10 +87,14 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     return score_of_groups(revision_features(earlier, reply, words), FILE)
 
 
-def has_number_of_same_size(earlier: str, words: str) -> bool:
-    """Return whether another number in the words has as many digits as one of a statement."""
-    said, own = (_read(text).values["number"] for text in (earlier, words))
-    return not {*map(_count_digits, said)}.isdisjoint(map(_count_digits, own - said))
+def digits_apart(earlier: str, words: str) -> int:
+    """Return how many more or fewer digits another number in the words has than one of a statement.
+
+    It is the fewest of all their numbers, and 0 if one of the texts has none.
+    """
+    said, own = ({*_read(text).digits.values()} for text in (earlier, words))
+    pairs = product(map(len, said), map(len, own - said))
+    return min((abs(one - other) for one, other in pairs), default=0)
 
 
 def _has_other_value(said: _Text, words: str) -> bool:
@@ -102,6 +113,7 @@ def _has_other_date_or_number(said: _Text, own: _Text) -> bool:
     pairs = product(said.values["number"], own.values["number"] - said.values["number"])
     return any(
         _may_replace((number, said.units.get(number)), (other, own.units.get(other)))
+        and _are_alike(said.digits.get(number), own.digits.get(other))
         for number, other in pairs
     )
 
@@ -109,19 +121,21 @@ def _has_other_date_or_number(said: _Text, own: _Text) -> bool:
 def _may_replace(*numbers: tuple[str, str | None]) -> bool:
     """Return whether numbers with their units may be values of one thing.
 
-    A number of another unit, or above 31, is no time of day and no day of a month. Number words may
-    have any size.
+    A number of another unit, or above 31, is no time of day and no day of a month.
     """
     if any(_is_time(*one) for one in numbers):
         return all(_is_time(*one) or _may_be_time(*one) for one in numbers)
     units = {unit for _, unit in numbers}
-    sizes = [_count_digits(number) for number, _ in numbers if number[0].isdigit()]
-    are_alike = len(sizes) < len(numbers) or max(sizes) - min(sizes) <= _MAX_MORE_DIGITS
-    return are_alike and (None in units or len(units) == 1)
+    return None in units or len(units) == 1
 
 
-def _count_digits(number: str) -> int:
-    return len(_UNCOUNTED.sub("", number))
+def _are_alike(*digits: str | None) -> bool:
+    """Return whether numbers are about as long, with or without zeros at their ends; words always are."""
+    one, other = digits
+    if one is None or other is None:
+        return True
+    pairs = ((one, other), (one.rstrip("0"), other.rstrip("0")))
+    return min(abs(len(a) - len(b)) for a, b in pairs) <= _MAX_MORE_DIGITS
 
 
 def _is_time(number: str, unit: str | None) -> bool:
@@ -194,7 +208,18 @@ def _read(text: str) -> _Text:
             f"asks {bool(QUESTION.search(text))}",
         ),
         order=tuple(map(" ".join, pairwise(("^", *symbols, "$")[: _PLACES + 1]))),
+        digits=_digits(text),
     )
+
+
+def _digits(text: str) -> Mapping[str, str]:
+    """Return the digits of the numbers in a text by each group of them, and by their whole token."""
+    return {
+        token: _UNCOUNTED.sub("", number[0])
+        for number in _NUMBER.finditer(text)
+        for token in WORD.findall(number[0])
+        if token[0].isdigit()
+    }
 
 
 def _compare(said: _Text, between: _Text, own: _Text) -> Iterator[str]:
