@@ -276,6 +276,7 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
         ("your PIN is: 4821, the CVV is: 123", "your PIN is: [secret], the CVV is: [secret]"),
         ("our password was Tiger!99x", "our password was [secret]"),
         ("DB_PASS=hunter2x", "DB_PASS=[secret]"),
+        ("export MAIL_PASS='Fritz!7590'", "export MAIL_PASS='[secret]'"),
         ("postgres://u:p@ss9@h/db", "postgres://u:[secret]@h/db"),
         ("https://u:s3cret@h?to=ana@example.com", "https://u:[secret]@h?to=ana@example.com"),
         (
@@ -391,6 +392,7 @@ def test_secrets_are_taken_out(text: str, rest: str) -> None:
         "coordinates 45.1234567890123 and 52.52000812345678",
         "build cd963a1d2c44a3c2728b93e8319002d3, id ba882d76-f3b2-12a7-e261-e42f214f4fdf",
         "Sandi: 10:30 is fine",
+        "band_pass: 880Hz, last_pass = 20240501, smoke_pass: 97.5%",
     ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:

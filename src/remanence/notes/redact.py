@@ -42,7 +42,8 @@ _KEY_NAMES = (
     *("api[ -]?schlüssel", "clé api", "clave (?:de )?api", "chave (?:de )?api", "chiave api"),
 )
 _PASSWORD_NAMES = (
-    *("pass(?:word|wd|phrase|code)", "(?<=_)pass", "pwd?", "mdp", "passwort", "kennwort"),
+    *("pass(?:word|wd|phrase|code)", "(?-i:(?<=[A-Z]_)PASS)", "pwd?", "mdp"),
+    *("passwort", "kennwort"),
     *("mot de passe", "senha", "wachtwoord", "şifre(?:si|m)?"),
     *("contraseña", "clave", "lösenord(?:et)?", "heslo", "jelsz(?:ó|avam)"),
     *("adgangskoden?", "kodeord(?:et)?", "passord(?:et)?", r"(?:ה)?סיסמ[הא](?: של\w{0,3})?"),
