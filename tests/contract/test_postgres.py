@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from remanence.clock import SystemClock
 from remanence.errors import InvalidMessage, NotADatabase, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.postgres.connection import Connection as PostgresConnection, Cursor
 from remanence.stores.postgres.pool import Pool
 from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.sql import forking, vectors
@@ -380,6 +382,31 @@ async def test_texts_that_are_erased_while_their_vectors_are_written_leave_none(
     await forgotten
 
     assert server.execute("SELECT item FROM vectors").fetchall() == []
+
+
+class CountingConnection(PostgresConnection):
+    """A connection that counts the statements of which it waits for each."""
+
+    count = 0
+
+    def execute(self, statement: LiteralString, values: Sequence[object] = ()) -> Cursor:
+        self.count += 1
+        return super().execute(statement, values)
+
+
+async def test_vectors_of_a_segment_are_written_without_waiting_for_the_server_after_each(
+    store: Store, database: str
+) -> None:
+    state = await tape(store, 50)
+    expect_state(await store.commit_observation(state, observation(1, 50)))
+    task = await store.next_vector_task("one", keep=Keep(), at=START)
+    assert task is not None
+    with psycopg.connect(database) as own:
+        connection = CountingConnection(own)
+        vectors.save(connection, task, [[1.0]] * len(task.items))
+
+    assert len(await store.nearest(REF, "one", [1.0], limit=99)) == 51
+    assert connection.count < 10
 
 
 async def test_vectors_of_erased_texts_are_reported_not_found_and_removed_by_the_next_erasure(

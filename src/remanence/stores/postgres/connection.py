@@ -45,6 +45,9 @@ class Connection:
         self._changes = max(0, cursor.rowcount)
         return cursor
 
+    def executemany(self, statement: LiteralString, rows: Sequence[Sequence[object]]) -> None:
+        Cursor(self._connection).executemany(_translate(statement), rows)
+
     def changes(self) -> int:
         return self._changes
 

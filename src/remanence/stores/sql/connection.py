@@ -29,6 +29,9 @@ class Connection(Protocol):
 
     def execute(self, statement: LiteralString, values: Sequence[object] = ()) -> Cursor: ...
 
+    def executemany(self, statement: LiteralString, rows: Sequence[Sequence[object]]) -> object:
+        """Run a statement with each row of values, without waiting for the server in between."""
+
     def changes(self) -> int:
         """Return the number of rows that the last statement changed."""
 

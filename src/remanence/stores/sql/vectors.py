@@ -49,29 +49,29 @@ def next_task(
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
     _require_comparable(connection, task, found)
-    is_there = task.subject == "fact" or _lock_conversation(connection, task.cursor)
-    for item, vector in zip(task.items, found, strict=True) if is_there else ():
-        if task.subject == "fact":
-            connection.execute(
-                "INSERT INTO fact_vectors (fact, model, vector) "
-                "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL "
-                "ON CONFLICT (fact, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, encode_vector(vector), item.key),
-            )
-        elif item.key > 0:
-            connection.execute(
-                "INSERT INTO vectors (item, model, conversation, vector) "
-                "SELECT key, ?, conversation, ? FROM messages WHERE key = ? AND kind = 'message' "
-                "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, encode_vector(vector), item.key),
-            )
-        else:
-            connection.execute(
-                "INSERT INTO vectors (item, model, conversation, vector) "
-                "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL "
-                "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (item.key, task.model, encode_vector(vector), -item.key // MAX_NOTES),
-            )
+    made = [
+        (item.key, encode_vector(vector)) for item, vector in zip(task.items, found, strict=True)
+    ]
+    if task.subject == "fact":
+        connection.executemany(
+            "INSERT INTO fact_vectors (fact, model, vector) "
+            "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL "
+            "ON CONFLICT (fact, model) DO UPDATE SET vector = excluded.vector",
+            [(task.model, vector, key) for key, vector in made],
+        )
+    elif _lock_conversation(connection, task.cursor):
+        connection.executemany(
+            "INSERT INTO vectors (item, model, conversation, vector) "
+            "SELECT key, ?, conversation, ? FROM messages WHERE key = ? AND kind = 'message' "
+            "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
+            [(task.model, vector, key) for key, vector in made if key > 0],
+        )
+        connection.executemany(
+            "INSERT INTO vectors (item, model, conversation, vector) "
+            "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL "
+            "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
+            [(key, task.model, vector, -key // MAX_NOTES) for key, vector in made if key < 0],
+        )
     connection.execute(
         "INSERT INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?) "
         "ON CONFLICT (model, subject) DO UPDATE SET cursor = excluded.cursor",
