@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,21 @@ async def test_a_failed_reflection_keeps_the_observations_and_observing_goes_on(
     assert len(reflector.requests) == 1
 
 
+async def test_a_reflection_may_keep_a_date_that_an_observation_may_no_longer_have() -> None:
+    note = Note(text="the well is deep", first_seq=1, last_seq=1, referenced_at="in spring")
+    reflector = ScriptedReflector([Draft(notes=(note,), made_by="mine/1")])
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=ScriptedObserver(), reflector=reflector
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(60):
+            await chat.append(Message.user(f"{number} {WORDS}"), Message.assistant("ok"))
+            reflected = await chat.flush()
+
+    assert reflected.reflect_failure is None
+    assert reflected.reflected_seq > 0
+
+
 async def test_sixty_turns_pass_while_one_observation_takes_its_time() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver(gate=gate)
@@ -275,8 +291,17 @@ async def test_an_observer_that_returns_no_draft_is_told_what_to_return() -> Non
     assert state.observed_seq == 0
 
 
-async def test_an_observer_whose_note_cannot_be_rendered_is_told_the_value() -> None:
-    note = Note(text="tea", first_seq=1, last_seq=1, priority="HIGH")  # type: ignore[arg-type]  # what a careless observer does
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"priority": "HIGH"}, "priority='HIGH' is unknown"),
+        ({"referenced_at": "in spring"}, "referenced_at='in spring' is not a date"),
+    ],
+)
+async def test_an_observer_whose_note_has_a_wrong_value_is_told_the_value(
+    changes: dict[str, str], expected: str
+) -> None:
+    note = replace(Note(text="tea", first_seq=1, last_seq=1), **changes)  # type: ignore[arg-type]  # what a careless observer does
     observer = ScriptedObserver([Draft(notes=(note,), made_by="mine/1")])
     async with Memory.open(
         "sqlite:///:memory:", policy=POLICY, observer=observer, clock=FixedClock()
@@ -287,9 +312,7 @@ async def test_an_observer_whose_note_cannot_be_rendered_is_told_the_value() -> 
 
     assert state.observe_failure is not None
     assert state.observe_failure.reason == "bad_value"
-    assert (
-        "mine/1 returned a note whose priority='HIGH' is unknown" in state.observe_failure.message
-    )
+    assert f"mine/1 returned a note whose {expected}" in state.observe_failure.message
 
 
 @pytest.mark.parametrize("failure", ["caf\ud83d", "a\0b"])

@@ -6,7 +6,7 @@ import pytest
 from tests.builders import AT
 
 from remanence.errors import ObservationRejected
-from remanence.observers.draft_check import check_draft, check_values, repetition
+from remanence.observers.draft_check import check_dates, check_draft, check_values, repetition
 from remanence.types import Draft, DroppedLine, Note
 
 DRAFT = Draft(notes=(), made_by="scripted/1")
@@ -72,7 +72,7 @@ def test_plain_text_does_not_count_as_repetition(text: str) -> None:
         ({"text": " "}, "text is empty: leave the note out"),
         ({"first_seq": "1"}, "first_seq='1' is not an int: take the seq of a message"),
         ({"observed_at": "2026-03-02"}, "observed_at='2026-03-02' is not a datetime: take"),
-        ({"referenced_at": "next tuesday"}, "referenced_at='next tuesday' is not a date: write"),
+        ({"referenced_at": 5}, "referenced_at=5 is not text: use str"),
     ],
 )
 def test_a_note_has_only_values_that_can_be_stored_and_recalled(
@@ -92,7 +92,7 @@ def test_a_note_has_only_values_that_can_be_stored_and_recalled(
 def test_the_date_of_an_event_is_one_of_the_calendar(date: str) -> None:
     note = Note(text="tea", first_seq=1, last_seq=1, referenced_at=date)
     with pytest.raises(ObservationRejected, match="is not a date: write it as YYYY-MM-DD"):
-        check_values(replace(DRAFT, notes=(note,)))
+        check_dates(replace(DRAFT, notes=(note,)))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_date_of_an_event_is_one_of_the_calendar(date: str) -> None:
 )
 def test_the_date_of_an_event_may_be_coarse(date: str) -> None:
     note = Note(text="tea", first_seq=1, last_seq=1, referenced_at=date)
-    check_values(replace(DRAFT, notes=(note,)))
+    check_dates(replace(DRAFT, notes=(note,)))
 
 
 def test_a_dropped_line_has_only_text_that_can_be_stored() -> None:

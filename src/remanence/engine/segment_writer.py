@@ -14,7 +14,7 @@ from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import both_ends, parts
 from remanence.notes.literals import MAX_SCANNED, LossReport
-from remanence.observers.draft_check import check_draft, check_values
+from remanence.observers.draft_check import check_dates, check_draft, check_values
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.observable import observable_messages
 from remanence.pacing import Pacer
@@ -325,6 +325,7 @@ class SegmentWriter:
             texts=tuple(message.full_text for message in seen),
             limit_tokens=max(empty.source_tokens, MIN_LIMIT_TOKENS, target),
         )
+        check_dates(draft)
         times = {message.seq: message.created_at for message in seen}
         dated = (
             replace(note, observed_at=note.observed_at or times.get(note.first_seq))

@@ -77,10 +77,10 @@ def _problem(note: Note) -> str | None:
             return f"{name}={value!r} is unknown: use one of {', '.join(get_args(known))}"
     if not note.text.strip():
         return "text is empty: leave the note out"
-    return _problem_of_times(note)
+    return _problem_of_time(note)
 
 
-def _problem_of_times(note: Note) -> str | None:
+def _problem_of_time(note: Note) -> str | None:
     at: object = note.observed_at
     if at is not None and not isinstance(at, datetime):
         return f"observed_at={at!r:.80} is not a datetime: take the created_at of a message"
@@ -89,12 +89,22 @@ def _problem_of_times(note: Note) -> str | None:
             f"observed_at={at!r} has no time zone: take the created_at of a message, "
             "or give it one, such as datetime.UTC"
         )
-    if note.referenced_at is not None and not _is_date(note.referenced_at):
-        return (
-            f"referenced_at={note.referenced_at!r:.80} is not a date: write it as YYYY-MM-DD, with or "
-            "without a time, or only its beginning, such as 2023-05"
-        )
     return None
+
+
+def check_dates(draft: Draft) -> None:
+    """Raise `ObservationRejected` if the date of an event is none.
+
+    A reflection may keep those of stored notes, which were not always checked.
+    """
+    for note in draft.notes:
+        if note.referenced_at is not None and not _is_date(note.referenced_at):
+            raise ObservationRejected(
+                "bad_value",
+                f"{draft.made_by} returned a note whose referenced_at={note.referenced_at!r:.80} is "
+                "not a date: write it as YYYY-MM-DD, with or without a time, or only its beginning, "
+                "such as 2023-05",
+            )
 
 
 def _is_date(text: str) -> bool:
