@@ -546,6 +546,8 @@ async def test_forgetting_a_message_again_erases_the_bytes_that_a_crash_had_left
 ) -> None:
     async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
         chat = memory.conversation("chat")
+        await chat.append(Message.user("Never mind.", id="other"))
+        await chat.forget("other")  # behind the erasure that opening a memory begins
         (message,) = await chat.append(Message.user(SECRET, id="secret"))
         store = await open_store(f"sqlite:///{path}")
         erasure = Erasure(tombstones=(tombstone(message, "salt"),))
