@@ -37,7 +37,7 @@ from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.answers import needs_question
 from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.forgetting import may_request, score_of_request
-from remanence.observers.learned.function_words import WORD, Classes, language_of
+from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.revisions import (
     MAX_BACK,
@@ -235,8 +235,8 @@ def _statements_of(
         stands_alone = _asks(first) or (is_standing(first.text, scores) and not depends)
         lacks = not stands_alone and (depends if asked else says_little(first.text, scores))
         own = scorer().score(alone(first))
-        is_unclear = lacks and is_fragment(first.text, scores, own)
-        is_unclear = is_unclear and (asked or may_lack_words(first.text, own))
+        may_lack = asked or may_lack_words(first.text, own)
+        is_unclear = lacks and may_lack and is_fragment(first.text, scores, own)
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()
         if reply and opens and not stands_alone and _may_state(first):
@@ -371,7 +371,8 @@ def _is_meant(side: Line, scores: Scores) -> bool:
 
 def _begins_as_question(text: str) -> bool:
     """Return whether a text begins with a verb before its speaker: "Am I", "Kann ich"."""
-    (_, verb), (_, subject), *_ = (*_tokens(text), ("", ()), ("", ()))
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    (_, verb), (_, subject), *_ = (*tagged, ("", ()), ("", ()))
     return "i" in subject and not _AUXILIARY.isdisjoint(verb)
 
 
@@ -383,10 +384,6 @@ def _is_about_somebody(text: str) -> bool:
     first, second, *_ = (*language.tag(said.lower(), words), ("", ()), ("", ()))
     subject, _ = first if _AUXILIARY.isdisjoint(first[1]) else second
     return language.is_subject(subject, "you") and not names_speaker(text)
-
-
-def _tokens(text: str) -> Sequence[tuple[str, Classes]]:
-    return tag(text, [word.lower() for word in WORD.findall(text)])
 
 
 def _is_supposed(text: str, *spans: Span) -> bool:
