@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.repetitions import FIRST_AT, merge_statement
 from benchmarks.rows import Row, show
-from remanence.facts.requests import find_named
+from remanence.facts.named import find_named
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import score_of_request
 from remanence.types import Fact

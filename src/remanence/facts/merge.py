@@ -8,8 +8,8 @@ from operator import itemgetter
 
 from remanence.clock import Clock
 from remanence.facts.current import CurrentFacts
+from remanence.facts.named import find_named
 from remanence.facts.relations import contradicts, is_verbatim, say_same, score_of_fact_end
-from remanence.facts.requests import find_named
 from remanence.facts.tags import SAVED, is_wish
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
