@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Generator
 
+from remanence.facts.lines import is_rather_a_wish
 from remanence.facts.meaning import meaning_of
-from remanence.facts.statements import Statement, is_rather_a_wish, is_user, statements
+from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores

@@ -3,20 +3,26 @@
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates import resolve_dates
+from remanence.facts.beside_questions import stated_beside
+from remanence.facts.lines import (
+    MAX_CHARACTERS,
+    expresses_wish,
+    is_own,
+    is_request_to_forget,
+    may_state,
+    states,
+)
 from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
 from remanence.facts.requests import points_back, without_reason
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
-from remanence.observers.addresses import behind_mentions
 from remanence.observers.extractive.dependence import (
     find_end,
-    is_few_words,
     is_fragment,
     is_remark,
     join_scores,
@@ -27,18 +33,14 @@ from remanence.observers.extractive.dependence import (
 )
 from remanence.observers.extractive.passage import Quotation
 from remanence.observers.extractive.sentence_scores import (
-    is_borrowed,
     is_dependent,
     is_filler,
-    is_impersonal,
     is_standing,
 )
-from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
+from remanence.observers.extractive.sentences import QUESTION_MARK, Span
 from remanence.observers.learned.answers import needs_question
-from remanence.observers.learned.features import Line, tag
-from remanence.observers.learned.forgetting import may_request, score_of_request
-from remanence.observers.learned.function_words import WORD, language_of
-from remanence.observers.learned.openings import hands_over
+from remanence.observers.learned.features import Line
+from remanence.observers.learned.forgetting import may_request
 from remanence.observers.learned.revisions import (
     MAX_BACK,
     MAX_SECONDS,
@@ -46,29 +48,17 @@ from remanence.observers.learned.revisions import (
     score_of_revision,
 )
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, WISHES, alone, statement_scores
+from remanence.observers.learned.statements import alone
 from remanence.observers.spoken import SpokenText, spoken_texts
 from remanence.types import Fact, Message
 from remanence.wire.parts import fold_name
 
-_MAX_CHARACTERS = 300
-"""Length of a sentence that is a statement, and of a statement that is quoted with what it quotes."""
-_OPENING_MARK = "¿"
-_PERSONAL = 1.0
-"""Score by its cutoff as a fact about the user from which what is behind a question is one."""
-_CONDITIONS = frozenset({"if", "when"})
-"""Classes of the words that begin what is only supposed, or only says of when the question is."""
-_OPENING_WORDS = 2
-_AUXILIARY = frozenset({"be", "do", "can", "should", "will", "would", "must"})
-"""Classes of verbs that ask before their speaker; what one has comes first in Russian: "У меня …"."""
 _LIKELY_DEPENDENT = -1.0
 """Score from which a statement is joined to a sentence before it that is none.
 
 In conversations that no fit has seen, some six in ten such pairs are clearer than the statement alone,
 and most others only longer; from there to -2, 45 % are clearer.
 """
-_CLEARLY = 1.0
-"""By how much the score of a wish exceeds that of a request to forget where a line could be either."""
 _MAX_APART = 2
 """By how many digits two numbers differ that are about the same size."""
 _END = 2
@@ -151,16 +141,6 @@ def statement_lines(messages: Sequence[Message]) -> Iterator[Line]:
             yield from (line for _, line in _units(said))
 
 
-def states(line: Line) -> bool:
-    """Return whether a line is a statement that its speaker makes, or asks for what lasts."""
-    return _may_state(line) and (statement_scores(line)[STATED] >= 0 or _asks(line))
-
-
-def is_rather_a_wish(line: Line) -> bool:
-    """Return whether a line is likelier a wish than a request to forget: "You may drop my title."."""
-    return _asks(line) and statement_scores(line)[WISHES] >= score_of_request(line) + _CLEARLY
-
-
 def summarize(text: str, source: Message) -> str:
     """Return words of a message as a fact has them: dates are resolved, secrets redacted."""
     said = resolve_dates(text, source.created_at) if source.created_at else text
@@ -185,26 +165,6 @@ def is_user(source: Message, user: str) -> bool:
     return fold_name(source.name or "user") in ("user", fold_name(user))
 
 
-def _may_state(line: Line) -> bool:
-    if not _is_own(line) or QUESTION_MARK.search(line.text):
-        return False
-    return not may_request(line) or is_rather_a_wish(line)
-
-
-def _is_own(line: Line) -> bool:
-    """Return whether a line is short enough and, as far as its place says, in its speaker's own words."""
-    return not (line.is_quoted or line.is_handed_over) and len(line.text) <= _MAX_CHARACTERS
-
-
-def _asks(line: Line) -> bool:
-    """Return whether a line asks for something that lasts: "No emojis please"."""
-    return statement_scores(line)[WISHES] >= 0
-
-
-def _asks_to_forget(line: Line) -> bool:
-    return _is_own(line) and score_of_request(line) >= 0
-
-
 def _statements_of(
     said: SpokenText,
     reply: SpokenText | None,
@@ -223,7 +183,7 @@ def _statements_of(
         is_interjection = is_filler(scores) and not QUESTION_MARK.search(first.text)
         if not is_interjection:
             latest.pop(said.message.speaker, None)
-        if _asks_to_forget(first):
+        if is_request_to_forget(first):
             request = Statement(text, lines, scores, said.message, forgets=True)
             if not (opens and _is_offer(reply, before)):
                 request = request._replace(referent=_find_referent(request, last))
@@ -232,14 +192,14 @@ def _statements_of(
             continue
         asked = opens and before is not None and before.asks
         depends = needs_question(first) if asked else is_dependent(scores)
-        stands_alone = _asks(first) or (is_standing(first.text, scores) and not depends)
+        stands_alone = expresses_wish(first) or (is_standing(first.text, scores) and not depends)
         lacks = not stands_alone and (depends if asked else says_little(first.text, scores))
         own = scorer().score(alone(first))
         may_lack = asked or may_lack_words(first.text, own)
         is_unclear = lacks and may_lack and is_fragment(first.text, scores, own)
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()
-        if reply and opens and not stands_alone and _may_state(first):
+        if reply and opens and not stands_alone and may_state(first):
             revised = _find_revised(text, said.message, reply, earlier)
         goes_on = revised or is_unclear or (lacks and not is_answered and before and before.asks)
         if before and opens and goes_on:
@@ -287,7 +247,7 @@ def _find_revised(
     found = [(score, digits_apart(one.text, words), one) for score, one in scored if score >= 0]
     ranked = [(apart <= _MAX_APART, score, -apart, one) for score, apart, one in found]
     best = max(ranked, key=itemgetter(0, 1, 2))[-1] if ranked else None
-    if best is None or len(best.summary) > _MAX_CHARACTERS:
+    if best is None or len(best.summary) > MAX_CHARACTERS:
         return ()
     return (*best.quoted, Quotation(best.source.seq, summarize(best.text, best.source)))
 
@@ -319,82 +279,10 @@ def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
     What stands beside a request to forget is what it names.
     """
     for span, line in zip(said.spans, said.lines, strict=True):
-        is_short = len(line.text) <= _MAX_CHARACTERS
+        is_short = len(line.text) <= MAX_CHARACTERS
         if is_short and QUESTION_MARK.search(line.text) and not may_request(line):
-            yield from _stated_beside(line, span)
+            yield from stated_beside(line, span)
         yield span, without_reason(line) if is_short else line
-
-
-def _stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
-    """Yield the fact about the user that a sentence states before its question, or else behind it.
-
-    Before a few words it may be an instruction: "Keep it short, okay?". Where the question begins is
-    where the scores of both sides differ most.
-    """
-    text = QUESTION_MARK.sub("", asking.text)
-    found = tuple(parts(text, Span(0, len(text))))
-    end = asking._replace(text=f"{text[found[-1].start :]}.")
-    before: list[tuple[float, Span, Line]] = []
-    behind: list[tuple[float, Span, Line]] = []
-    for last, first in pairwise(found):
-        head = asking._replace(text=f"{text[: last.end]}.")
-        tail = asking._replace(
-            text=f"{text[first.start :]}.",
-            is_handed_over=asking.is_handed_over or hands_over(f"{text[: last.end]}:"),
-        )
-        above = statement_scores(head)[STATED] - statement_scores(tail)[STATED]
-        scores, tail_scores = scorer().score(head), scorer().score(tail)
-        if is_borrowed(scores):
-            continue
-        instructs = _asks(head) and scorer().over(scores, "inst") >= 0 and is_few_words(tail.text)
-        if above > 0 and (instructs or not is_impersonal(scores)):
-            if _is_meant(head, scores) and not _is_supposed(text, last):
-                before.append((above, Span(at.start, at.start + last.end), head))
-        elif is_impersonal(scores) and scorer().over(tail_scores, "personal") >= _PERSONAL:
-            is_meant = states(end) and _is_meant(tail, tail_scores)
-            if is_meant and not _is_supposed(text, found[0], first):
-                behind.append((-above, Span(at.start + first.start, at.start + len(text)), tail))
-    if before or behind:
-        _, span, line = max(before or behind, key=itemgetter(0))
-        yield span, line
-
-
-def _is_meant(side: Line, scores: Scores) -> bool:
-    """Return whether a side of a question is a wish or a statement in its speaker's own name.
-
-    What begins with "you" and says neither "I" nor "my" states nothing of the speaker: "You ski, right?".
-    """
-    if not states(side) or is_borrowed(scores) or _OPENING_MARK in side.text:
-        return False
-    return _asks(side) or not (_begins_as_question(side.text) or _is_about_somebody(side.text))
-
-
-def _begins_as_question(text: str) -> bool:
-    """Return whether a text begins with a verb before its speaker: "Am I", "Kann ich"."""
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
-    (_, verb), (_, subject), *_ = (*tagged, ("", ()), ("", ()))
-    return "i" in subject and not _AUXILIARY.isdisjoint(verb)
-
-
-def _is_about_somebody(text: str) -> bool:
-    """Return whether "you" is the subject with which a text begins, behind a mention or a verb that asks."""
-    said = behind_mentions(text)
-    words = [word.lower() for word in WORD.findall(said)]
-    language = language_of(said, words)
-    first, second, *_ = (*language.tag(said.lower(), words), ("", ()), ("", ()))
-    subject, _ = first if _AUXILIARY.isdisjoint(first[1]) else second
-    return language.is_subject(subject, "you") and not names_speaker(text)
-
-
-def _is_supposed(text: str, *spans: Span) -> bool:
-    """Return whether a word such as "if" or "when" is among the first of a part of a text."""
-    language = language_of(text, [word.lower() for word in WORD.findall(text)])
-    for span in spans:
-        said = text[span.start : span.end].lower()
-        opening = language.tag(said, WORD.findall(said))[:_OPENING_WORDS]
-        if any(not _CONDITIONS.isdisjoint(classes) for _, classes in opening):
-            return True
-    return False
 
 
 def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
@@ -402,7 +290,7 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
     (line,) = own.lines
     if line.is_quoted or passage.lines[-1].is_quoted or QUESTION_MARK.search(line.text):
         return None
-    if _asks(line) or may_request(line) or may_request(passage.lines[-1]):
+    if expresses_wish(line) or may_request(line) or may_request(passage.lines[-1]):
         return None
     if not (says_little(line.text, own.scores) or _explains(passage, own)):
         return None
@@ -438,7 +326,7 @@ def _end(said: SpokenText, answer: Message) -> Quotation | None:
     found = find_end(texts, said.message, answer, is_vague=is_vague)
     if found is None or found.asks:
         return found
-    is_other = said.role == "user" or not _is_own(ending[-1])
+    is_other = said.role == "user" or not is_own(ending[-1])
     return None if is_other or is_remark(found.text, scores) else found
 
 

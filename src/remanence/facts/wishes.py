@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from remanence.facts.statements import is_user, statements, states, summarize
+from remanence.facts.lines import states
+from remanence.facts.statements import is_user, statements, summarize
 from remanence.facts.tags import WISH
 from remanence.types import FactDraft, Message
 

@@ -1,0 +1,101 @@
+"""Statements beside questions: "I'm vegan, what can I cook?", "Which bus, my office is in Aker?"."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from operator import itemgetter
+
+from remanence.facts.lines import expresses_wish, states
+from remanence.observers.addresses import behind_mentions
+from remanence.observers.extractive.dependence import is_few_words, names_speaker
+from remanence.observers.extractive.sentence_scores import is_borrowed, is_impersonal
+from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
+from remanence.observers.learned.features import Line, tag
+from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.openings import hands_over
+from remanence.observers.learned.score import Scores, scorer
+from remanence.observers.learned.statements import STATED, statement_scores
+
+_OPENING_MARK = "¿"
+_PERSONAL = 1.0
+"""Score by its cutoff as a fact about the user from which what is behind a question is one."""
+_CONDITIONS = frozenset({"if", "when"})
+"""Classes of the words that begin what is only supposed, or only says of when the question is."""
+_OPENING_WORDS = 2
+_AUXILIARY = frozenset({"be", "do", "can", "should", "will", "would", "must"})
+"""Classes of verbs that ask before their speaker; what one has comes first in Russian: "У меня …"."""
+
+
+def stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
+    """Yield the fact about the user that a sentence states before its question, or else behind it.
+
+    Before a few words it may be an instruction: "Keep it short, okay?". Where the question begins is
+    where the scores of both sides differ most.
+    """
+    text = QUESTION_MARK.sub("", asking.text)
+    found = tuple(parts(text, Span(0, len(text))))
+    end = asking._replace(text=f"{text[found[-1].start :]}.")
+    before: list[tuple[float, Span, Line]] = []
+    behind: list[tuple[float, Span, Line]] = []
+    for last, first in pairwise(found):
+        head = asking._replace(text=f"{text[: last.end]}.")
+        tail = asking._replace(
+            text=f"{text[first.start :]}.",
+            is_handed_over=asking.is_handed_over or hands_over(f"{text[: last.end]}:"),
+        )
+        above = statement_scores(head)[STATED] - statement_scores(tail)[STATED]
+        scores, tail_scores = scorer().score(head), scorer().score(tail)
+        if is_borrowed(scores):
+            continue
+        instructs = (
+            expresses_wish(head) and scorer().over(scores, "inst") >= 0 and is_few_words(tail.text)
+        )
+        if above > 0 and (instructs or not is_impersonal(scores)):
+            if _is_meant(head, scores) and not _is_supposed(text, last):
+                before.append((above, Span(at.start, at.start + last.end), head))
+        elif is_impersonal(scores) and scorer().over(tail_scores, "personal") >= _PERSONAL:
+            is_meant = states(end) and _is_meant(tail, tail_scores)
+            if is_meant and not _is_supposed(text, found[0], first):
+                behind.append((-above, Span(at.start + first.start, at.start + len(text)), tail))
+    if before or behind:
+        _, span, line = max(before or behind, key=itemgetter(0))
+        yield span, line
+
+
+def _is_meant(side: Line, scores: Scores) -> bool:
+    """Return whether a side of a question is a wish or a statement in its speaker's own name.
+
+    What begins with "you" and says neither "I" nor "my" states nothing of the speaker: "You ski, right?".
+    """
+    if not states(side) or is_borrowed(scores) or _OPENING_MARK in side.text:
+        return False
+    return expresses_wish(side) or not (
+        _begins_as_question(side.text) or _is_about_somebody(side.text)
+    )
+
+
+def _begins_as_question(text: str) -> bool:
+    """Return whether a text begins with a verb before its speaker: "Am I", "Kann ich"."""
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    (_, verb), (_, subject), *_ = (*tagged, ("", ()), ("", ()))
+    return "i" in subject and not _AUXILIARY.isdisjoint(verb)
+
+
+def _is_about_somebody(text: str) -> bool:
+    """Return whether "you" is the subject with which a text begins, behind a mention or a verb that asks."""
+    said = behind_mentions(text)
+    words = [word.lower() for word in WORD.findall(said)]
+    language = language_of(said, words)
+    first, second, *_ = (*language.tag(said.lower(), words), ("", ()), ("", ()))
+    subject, _ = first if _AUXILIARY.isdisjoint(first[1]) else second
+    return language.is_subject(subject, "you") and not names_speaker(text)
+
+
+def _is_supposed(text: str, *spans: Span) -> bool:
+    """Return whether a word such as "if" or "when" is among the first of a part of a text."""
+    language = language_of(text, [word.lower() for word in WORD.findall(text)])
+    for span in spans:
+        said = text[span.start : span.end].lower()
+        opening = language.tag(said, WORD.findall(said))[:_OPENING_WORDS]
+        if any(not _CONDITIONS.isdisjoint(classes) for _, classes in opening):
+            return True
+    return False
