@@ -9,6 +9,7 @@ from typing import TypeAlias
 from benchmarks import (
     appends,
     backlog,
+    choices,
     context_size,
     corrections,
     cost,
@@ -72,6 +73,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "requests": requests.measure,
         "statements": statements.measure,
         "openings": openings.measure,
+        "choices": choices.measure,
         "exchanges": exchanges.measure,
         "questions": questions.measure,
         "stalls": lambda: stalls.measure(list(SHAPES) if full else stalls.SOME),

@@ -1353,3 +1353,23 @@ def test_a_short_wish_on_answers_is_not_lost_among_other_things_never_to_be_lost
 
     assert len(notes) < len(lasting)
     assert "Please keep your answers short" in [note.text for note in notes]
+
+
+@pytest.mark.parametrize(
+    ("reply", "note"),
+    [
+        ("2", "“2: Bake it in clay” – 2"),
+        ("Dann b, und bald.", "“b: die Mauer stehen lassen” – Dann b, und bald"),
+        ("Just the 2 of us.", "Just the 2 of us"),
+    ],
+)
+def test_a_choice_by_a_label_is_noted_with_the_option_that_it_names(reply: str, note: str) -> None:
+    offer = (
+        "Three ways:\n1. Smoke the trout\n2. **Bake it** in clay\n3. Fry it\n\n"
+        "Oder:\na) die Mauer abtragen\nb) die Mauer stehen lassen"
+    )
+    said = [Message.user("What shall we do?"), Message.assistant(offer), Message.user(reply)]
+    choices = [n for n in _notes(_request(*said, ratio=1.0)) if n.text == note]
+
+    assert [n.speaker for n in choices] == ["user"]
+    assert choices[0].first_seq == (3 if note == reply.rstrip(".") else 2)

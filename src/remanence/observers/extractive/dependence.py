@@ -124,13 +124,22 @@ def find_end(
 def find_answered(last: str, before: Message, answer: Message) -> Quotation | None:
     """Return the end of a message if it is short and somebody else goes on the same day."""
     text = one_line(last).strip(_QUOTES)
+    if not text or len(text) > (_MAX_QUESTION if text.endswith(ASKS) else _MAX_PROPOSAL):
+        return None
+    return quote(text, before) if goes_on(before, answer) else None
+
+
+def goes_on(before: Message, answer: Message) -> bool:
+    """Return whether an answer is by somebody else, and of the same day."""
     said_at, at = before.created_at, answer.created_at
     is_long_ago = said_at is not None and at is not None and is_other_day(said_at, at)
-    if before.speaker == answer.speaker or is_long_ago or not text:
-        return None
-    if len(text) > (_MAX_QUESTION if text.endswith(ASKS) else _MAX_PROPOSAL):
-        return None
-    return Quotation(before.seq, resolve_dates(text, said_at) if said_at else text)
+    return before.speaker != answer.speaker and not is_long_ago
+
+
+def quote(text: str, source: Message) -> Quotation:
+    """Return words of a message as a quotation, with resolved dates."""
+    said_at = source.created_at
+    return Quotation(source.seq, resolve_dates(text, said_at) if said_at else text)
 
 
 def _tells_nothing_of_speaker(sentence: str, scores: Scores) -> bool:

@@ -76,8 +76,8 @@ def _is_informative(p: Passage) -> bool:
     if p.is_outcome:
         return len(p.words) > 1 or not is_letters(p.source)
     own = [word for word in p.words if not (word.dropped or word.key in p.vocabulary.slight)]
-    if p.is_rule:
-        return bool(own)
+    if p.is_rule or p.chooses:
+        return p.chooses or bool(own)
     is_slight = p.is_question and not any(_is_value(w) for w in own)
     return _size(own, p) > (_BARE if is_slight else 1)
 

@@ -77,8 +77,8 @@ class Passage:
     that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This
     is a standing instruction, a fact about the user or an open point, which is chosen first.
     `is_framed` marks words that are surely somebody else's; `context` has the opening that says so.
-    `reply_to` is the question that a passage answers which says little without it; `context` has
-    its words.
+    `reply_to` is the question that a passage answers which says little without it, or the options
+    that it `chooses` by their labels; `context` has its words.
     """
 
     seq: int
@@ -91,6 +91,7 @@ class Passage:
     clause: int = 0
     context: tuple[Word, ...] = ()
     reply_to: Quotation | None = None
+    chooses: bool = False
     is_question: bool = False
     is_caption: bool = False
     is_quoted: bool = False

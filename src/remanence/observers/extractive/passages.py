@@ -133,7 +133,9 @@ def _passages_of_text(
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
         source = text[sentence.start : sentence.end]
         asks = source.rstrip("\"'”’) ").endswith(ASKS)
-        answered = whole.question if opens and whole.depends_on_question(sentence, scores) else None
+        chosen = whole.chosen(sentence) if is_user and not quoted else None
+        asked = whole.question if opens and whole.depends_on_question(sentence, scores) else None
+        answered = chosen or asked
         opens = opens and is_filler(scores) and not asks
         lays_down = is_user and not (quoted or caption)
         standing = (
@@ -195,6 +197,7 @@ def _passages_of_text(
                 if reply_to
                 else context,
                 reply_to=reply_to,
+                chooses=reply_to is not None and reply_to is chosen,
                 dates=inside,
                 scores=scores,
                 tag="Fact" if quoted or (asks and not standing) else tag_of(scores),

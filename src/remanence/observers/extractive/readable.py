@@ -65,9 +65,14 @@ def readable_text(text: str) -> Generator[None, None, str]:
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
     yield
     text = _MARKUP.sub("", text)
+    return _mark_items(without_emphasis(text)).strip()
+
+
+def without_emphasis(text: str) -> str:
+    """Return a text without marks of bold and italic text."""
     for _ in range(2):  # "**a *b***"
         text = _EMPHASIS.sub(r"\1\2\3\4\5", text)
-    return _mark_items(text).strip()
+    return text
 
 
 def _mark_items(text: str) -> str:

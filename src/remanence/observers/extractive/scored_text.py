@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.dependence import (
     find_question,
+    goes_on,
     is_afterthought,
     is_few_words,
     is_near,
     join_scores,
     may_depend,
     may_join,
+    quote,
 )
 from remanence.observers.extractive.letters import handed_over
+from remanence.observers.extractive.options import options_of, show
 from remanence.observers.extractive.passage import MAX_LABEL_WORDS, Quotation, is_label
 from remanence.observers.extractive.quoted_text import find_handover, is_inside, quoted_spans
 from remanence.observers.extractive.readable import readable_text
@@ -52,6 +55,8 @@ class ScoredText:
     """Stretches that give the words of somebody else."""
     question: Quotation | None = None
     """The question that the message may answer."""
+    offer: Message | None = None
+    """The message with the options that the message may choose."""
 
     def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
         """Join each sentence with those after it that say little alone; yields in between.
@@ -163,6 +168,13 @@ class ScoredText:
         ending = [self._source(span) for span in self.spans[-_ENDING:]]
         return find_question(ending, self.message, answer)
 
+    def chosen(self, span: Span) -> Quotation | None:
+        """Return the options that a sentence names by their labels, or None."""
+        if self.offer is None:
+            return None
+        named = options_of(self.offer.text).named_in(self._source(span))
+        return quote(show(named), self.offer) if named else None
+
     def is_caption(self, span: Span) -> bool:
         return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
 
@@ -198,7 +210,9 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
     said_by_agent: set[str] = set()
     for number, text in enumerate(texts):
         if number:
-            text.question = texts[number - 1].question_to(text.message)
+            before = texts[number - 1]
+            text.question = before.question_to(text.message)
+            text.offer = before.message if goes_on(before.message, text.message) else None
         if text.message.role == "assistant":
             said_by_agent.update(text.text[s.start : s.end] for s in text.spans)
         else:
