@@ -221,7 +221,11 @@ class MissingExtra(RemanenceError, ImportError):
     """An optional package is not installed."""
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"{package!r} is not installed: pip install 'remanence[{extra}]'")
+        # Not `pip install remanence[...]`: the project of that name on PyPI is another.
+        super().__init__(
+            f"{package!r} is not installed: add the extra {extra!r} to your installation of "
+            f"remanence, such as by pip install '.[{extra}]' in a checkout"
+        )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-qdrant_client = pytest.importorskip("qdrant_client", reason="needs remanence[qdrant]")
+qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
 from qdrant_client import AsyncQdrantClient, QdrantClient  # noqa: E402 - after the check that it is there
 

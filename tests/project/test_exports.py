@@ -55,7 +55,8 @@ def test_a_contract_suite_without_the_extra_says_what_to_install(suite: str, pac
     )
 
     assert run.stderr.endswith(
-        f"MissingExtra: {package!r} is not installed: pip install 'remanence[testing]'\n"
+        f"MissingExtra: {package!r} is not installed: add the extra 'testing' to your installation "
+        "of remanence, such as by pip install '.[testing]' in a checkout\n"
     )
 
 

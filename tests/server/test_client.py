@@ -527,4 +527,4 @@ def test_the_client_without_its_extra_says_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, check=False, text=True
     )
 
-    assert "pip install 'remanence[client]'" in run.stderr
+    assert "pip install '.[client]' in a checkout" in run.stderr

@@ -1,6 +1,6 @@
 """The functions of docs/howto/frameworks.md and migrate.md, in a program of their own.
 
-REMANENCE_TEST_FRAMEWORKS names a Python that has `remanence[server]`, `pydantic-ai-slim[openai]`,
+REMANENCE_TEST_FRAMEWORKS names a Python that has the extra `server`, `pydantic-ai-slim[openai]`,
 `langgraph`, `langchain-openai` and `openai-agents`. Without it, those run whose packages this one has.
 """
 

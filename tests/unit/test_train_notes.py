@@ -31,7 +31,7 @@ Corpus: TypeAlias = list[list[notes_corpus.Sentence]]
 
 @pytest.fixture(scope="module")
 def train_notes() -> ModuleType:
-    pytest.importorskip("sklearn", reason="needs remanence[dev]")
+    pytest.importorskip("sklearn", reason="needs the extra dev")
     return import_module("tools.train_notes")
 
 

@@ -189,7 +189,7 @@ def test_a_named_model_without_the_extra_says_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, check=False, text=True
     )
 
-    assert "pip install 'remanence[models]'" in run.stderr
+    assert "pip install '.[models]' in a checkout" in run.stderr
 
 
 @pytest.mark.timeout(60)  # a process of its own loads a provider's client

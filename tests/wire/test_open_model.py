@@ -228,7 +228,7 @@ def test_a_named_model_without_the_extra_says_what_to_install() -> None:
     )
 
     assert "MissingExtra" in run.stderr
-    assert "pip install 'remanence[models]'" in run.stderr
+    assert "pip install '.[models]' in a checkout" in run.stderr
 
 
 def test_opening_a_function_loads_no_provider() -> None:

@@ -102,7 +102,7 @@ class Chat:
 
         Raises:
             ModelError: `unknown_model` or `auth`; the text names the remedy.
-            MissingExtra: a named model needs `remanence[models]`.
+            MissingExtra: a named model needs the extra `models`.
             InvalidArgument: an argument has a wrong type, such as a tool that is a dict, two tools
                 have one name, or a text is not Unicode (NUL, lone surrogates).
         """

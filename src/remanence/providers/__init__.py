@@ -50,7 +50,7 @@ def open_model(
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text names the remedy.
-        MissingExtra: a named model needs `remanence[models]`.
+        MissingExtra: a named model needs the extra `models`.
         InvalidArgument: *source* is none of these, or an empty list.
     """
     opener = _Opener(

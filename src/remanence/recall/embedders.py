@@ -21,7 +21,7 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
     client from *connections*.
 
     Raises:
-        MissingExtra: vectors need `remanence[vectors]`, and a named embedder `remanence[models]`.
+        MissingExtra: vectors need the extra `vectors`, and a named embedder `models`.
         ModelError: `unknown_model` or `auth`; the message names the remedy.
         InvalidArgument: *source* is none of these, or a lambda or partial, whose vectors would be kept
             under the same name as those of any other.

@@ -10,7 +10,7 @@
             return open_handle
 
 `make_engine` is an `EngineFactory`. Each call of `open_again` opens another handle on the same
-database; the suite closes them. The suite needs `remanence[testing]`, like that for stores.
+database; the suite closes them. The suite needs the extra `testing`, like that for stores.
 """
 
 import asyncio

@@ -8,7 +8,7 @@
             return open_handle
 
 Each call of `open_again` opens another handle on the same database; the suite closes them. The
-suite needs `remanence[testing]`, and `asyncio_mode = "auto"` in pytest's settings.
+suite needs the extra `testing`, and `asyncio_mode = "auto"` in pytest's settings.
 """
 
 from remanence.errors import MissingExtra
