@@ -95,13 +95,13 @@ class Facts:
         It supersedes a fact that it contradicts, and the one with the id *replaces*, unless both are
         the same text once secrets are redacted: that is logged, and the known fact stays. One that was
         said in a *conversation* has the turn in progress as its source, from the user's newest
-        message on, and is erased with it.
+        message on, and is erased with it. A conversation without messages is accepted.
 
         Raises:
             InvalidMessage: the summary is empty or too long, the type unknown, or a tag has control
                 characters.
             InvalidArgument: another value is not of its type, *valid_from* is more than a day ahead, or
-                the user has no fact *replaces* or no such conversation.
+                the user has no fact *replaces*, or the conversation is another user's.
         """
         owner = self._owner(user, tenant)
         require_text(summary=summary)
@@ -161,7 +161,7 @@ class Facts:
         )
 
     async def _turn(self, source: ConversationRef, owner: Owner) -> tuple[int | None, int | None]:
-        """Return the first and last seq of the turn in progress; of an empty tape None."""
+        """Return the first and last seq of the turn in progress; None before the first message."""
         state = await self._store.state(source)
         if state is None:
             return None, None
