@@ -136,8 +136,8 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
     gardens, where one denies another thing than the other affirms, where the later one says neither
-    a change nor most of the earlier one again, and where it alone says little. A wish is ended by
-    another, in whatever words, or by a denial such as "I no longer mind tables". What surely says
+    a change nor most of the earlier one again, and where it alone says little. A wish is ended
+    only by another, in whatever words, or by a denial such as "I no longer want tables". What surely says
     several things is not ended, as the later one may end one of them.
     """
     one, other = meaning(earlier), meaning(later)
