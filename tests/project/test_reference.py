@@ -132,8 +132,7 @@ def test_the_meaning_of_note_ratio_has_the_limits_that_short_sources_have() -> N
     whole = MIN_HEADED_TOKENS - HEADING_TOKENS
     meaning = attribute_meanings(Policy)["note_ratio"]
 
-    assert f"always have {MIN_HEADED_TOKENS} tokens" in meaning
-    assert f"those of its source and {HEADING_TOKENS} more" in meaning
+    assert f"at least min({MIN_HEADED_TOKENS}, source + {HEADING_TOKENS})" in meaning
     assert f"a source below {whole + 1} tokens may be noted in full" in meaning
     policy = Policy(note_ratio=0.2, min_note_tokens=0)
     targets = [observation_target(policy, tokens) for tokens in (9, whole, 300, 1_000)]

@@ -74,9 +74,8 @@ class Policy:
         observer_mode: observe by `separate` requests, or by a `continuation` of the newest prompt,
             which must be for the same model and is read from its prompt cache.
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
-        note_ratio: the most tokens of an observation per token of its source. An observation may
-            always have 64 tokens, or those of its source and 20 more, for day and speaker, if these are
-            fewer: a source below 45 tokens may be noted in full.
+        note_ratio: the most tokens of an observation per token of its source, but at least min(64,
+            source + 20), for day and speaker: a source below 45 tokens may be noted in full.
         min_note_tokens: the tokens that notes may have regardless of `note_ratio`, up to half of
             their source, and up to the limit for a source of `observe_tokens`. Once `note_ratio`
             allows twice as many for the earlier messages, it alone counts.
