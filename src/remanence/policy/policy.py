@@ -60,7 +60,8 @@ class Policy:
         enabled: whether memory is on; if not, a context is the plain system prompt and messages.
         disabled_messages: the maximum number of newest messages in a context while memory is off;
             None: all.
-        model: the model whose tokenizer and window apply, such as `claude-sonnet-5-5`.
+        model: the model whose tokenizer and window apply, such as `claude-sonnet-5-5`; one of unknown
+            name has a window of 128,000 tokens.
         token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
         observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
         observe_gauge: count all messages without an observation (`unobserved`), or the raw messages
