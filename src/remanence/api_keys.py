@@ -85,6 +85,11 @@ class APIKeys:
         return await self._store.revoke_key(key_id, at=self._clock.now())
 
 
+def has_key(text: str) -> bool:
+    """Return whether a key of this server, valid or not, is anywhere in a text."""
+    return _TOKEN.search(text) is not None
+
+
 def id_of_key(text: str) -> str:
     """Return the id in a token, or in a part of one; any other text is an id already."""
     return text.removeprefix(KEY_PREFIX).partition("_")[0]

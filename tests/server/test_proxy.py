@@ -542,14 +542,24 @@ async def test_a_turn_under_a_wrong_key_is_kept_and_answered_by_the_next_request
     assert [message.text for message in await trip.messages()] == ["Which gate?", "Gate B42."]
 
 
-@pytest.mark.parametrize("name", ["api-key", "x-goog-api-key", "x-other"])
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        ("api-key", ""),
+        ("x-goog-api-key", ""),
+        ("x-other", ""),
+        ("authorization", "Token "),
+        ("authorization", "Bearer\t"),
+        ("cookie", "session=1; key="),
+    ],
+)
 async def test_a_key_of_this_server_is_not_sent_to_the_provider_in_any_header(
-    upstream: ModelServer, memory: Memory, name: str
+    upstream: ModelServer, memory: Memory, name: str, scheme: str
 ) -> None:
     token = (await memory.keys.create("app", tenant="acme")).token
     app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url, openai_key="theirs")
     body = {"model": "m", "messages": [user("Which gate?")]}
-    headers = NAMED | {"x-remanence-key": token, name: token}
+    headers = NAMED | {"x-remanence-key": token, name: f"{scheme}{token}"}
     async with served(app) as proxy:
         upstream.script(Reply("B42."))
         await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)

@@ -18,12 +18,13 @@ from fastapi.sse import format_sse_event
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Send
 
+from remanence.api_keys import has_key
 from remanence.background import finish, start_beside
 from remanence.errors import Closed, InvalidMessage
 from remanence.memory import Memory
 from remanence.providers.clients import no_cookies, tls_context
 from remanence.runtime import DEFAULT_TENANT
-from remanence.server.access import KEY_HEADER, Caller, token_in
+from remanence.server.access import KEY_HEADER, Caller
 from remanence.server.disconnect import run_while_connected
 from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
@@ -473,7 +474,7 @@ def _headers_to_send(
     kept = [
         (name, value)
         for name, value in request.headers.raw
-        if name.decode("latin-1") not in left_out and not token_in(value.decode("latin-1"))
+        if name.decode("latin-1") not in left_out and not has_key(value.decode("latin-1"))
     ]
     if credential is not None and not any(
         name.decode("latin-1") in CREDENTIALS for name, _ in kept
