@@ -785,3 +785,18 @@ async def test_an_upload_whose_client_leaves_or_stalls_ends_at_the_provider_too(
 async def test_a_turn_is_still_limited(memory: Memory, path: str) -> None:
     async with served(create_app(memory, max_body_bytes=1_000)) as client:
         assert (await client.http.post(path, content=b"x" * 2_000)).status_code == 413
+
+
+@pytest.mark.parametrize("levels", [150, 600, 900])
+async def test_a_message_that_is_nested_too_deep_is_refused_by_the_memory_and_forwarded(
+    proxy: Client, upstream: ModelServer, levels: int
+) -> None:
+    upstream.script(Reply("Hi."))
+    meta = "[" * levels + "]" * levels
+    body = f'{{"model": "m", "messages": [{{"role": "user", "content": "Hi", "meta": {meta}}}]}}'
+    headers = {"content-type": "application/json", "x-remanence-conversation": "trip"}
+
+    answer = await proxy.http.post(CHAT, content=body, headers=headers)
+
+    assert answer.status_code == 200
+    assert "nested deeper than 100 levels" in answer.headers["x-remanence-memory"]

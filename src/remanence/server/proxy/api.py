@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from remanence.errors import InvalidMessage
 from remanence.server.proxy.identity import count_as_one
 from remanence.types import Message
-from remanence.wire.json_value import JsonObject
+from remanence.wire.json_value import MAX_DEPTH, JsonObject
 from remanence.wire.message_rules import is_empty, storable
 
 PROMPT_ROLES: Final = ("system", "developer")
@@ -124,14 +124,19 @@ def read_units(
     return units
 
 
-def _storable(value: Any) -> Any:  # JSON of any kind
-    """Return a value with strings that a tape accepts, as tool results may have any bytes."""
+def _storable(value: Any, depth: int = MAX_DEPTH) -> Any:  # JSON of any kind
+    """Return a value with strings that a tape accepts, as tool results may have any bytes.
+
+    What is nested deeper than a message may be stays as it is, and is refused when it is read.
+    """
+    if depth < 0:
+        return value
     match value:
         case str():
             return storable(value)
         case dict():
-            return {storable(key): _storable(inner) for key, inner in value.items()}
+            return {storable(key): _storable(inner, depth - 1) for key, inner in value.items()}
         case list():
-            return [_storable(inner) for inner in value]
+            return [_storable(inner, depth - 1) for inner in value]
         case _:
             return value
