@@ -447,6 +447,19 @@ def test_config_show_tells_each_value_and_where_it_came_from(
     assert sources["durability"] == ("full", "default")
 
 
+def test_config_show_masks_the_password_in_the_address_of_a_model(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = "openai:m@http://ana:pw-55@gpu.internal:8000/v1"
+    monkeypatch.setenv("REMANENCE_MODEL", model)
+
+    run = cli("config", "show", "--json")
+
+    shown = json.loads(run.stdout)
+    assert "pw-55" not in run.stdout
+    assert shown["model"]["value"] == "openai:m@http://ana:***@gpu.internal:8000/v1"
+
+
 def test_config_show_names_settings_that_contradict_one_another(cli: Cli, tmp_path: Path) -> None:
     budget = '[[budgets]]\nscope = "user"\nhard_usd = 1.0\n'
     tmp_path.joinpath("remanence.toml").write_text(f"usage_keep_days = 7\n{budget}")

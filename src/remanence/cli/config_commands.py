@@ -24,6 +24,7 @@ from remanence.settings.sources import FILE_NAMES, LoadedSettings, config_file, 
 from remanence.stores import mask_password
 from remanence.types import Budget
 
+_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^@/\s]*@")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -119,7 +120,7 @@ def _documents(loaded: LoadedSettings) -> Mapping[str, dict[str, Any]]:  # value
     }
     return {
         key: {
-            "value": value,
+            "value": _without_password(value),
             "source": loaded.origins.get(key, sources[key]),
             "meaning": meanings[key],
             "variable": variable(key),
@@ -134,6 +135,13 @@ def attribute_meanings(documented: type) -> dict[str, str]:
     section = inspect.getdoc(documented) or ""
     section = section.partition("Attributes:\n")[2]
     return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+
+
+def _without_password(value: Any) -> Any:  # the values of settings
+    """Return a value with the passwords of all URLs in it masked."""
+    if isinstance(value, tuple | list):
+        return [_without_password(one) for one in value]
+    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 
 
 def _table(budget: Budget) -> dict[str, object]:
