@@ -1127,6 +1127,9 @@ def _split(text: str) -> list[str]:
         "Das Lager ist in der Hauptstr. 5 in Kassel.",
         "die rechnung vom 12.1. immer noch nicht bezahlt, 740 euro",
         "ich mach den markt am 16. und 17. mai",
+        "2. bis 9. Januar ist unser Urlaub.",
+        "5. und 6. Mai habe ich frei.",
+        "5. til 9. maj er vi i Skagen.",
         "take half at 8 a.m. and one at 9 p.m. for 4 days",
         "contract no. ____ with effect from 31 october",
         "The depot is approx. 3 miles away.",
@@ -1134,6 +1137,10 @@ def _split(text: str) -> list[str]:
 )
 def test_the_period_of_an_ordinal_or_of_an_abbreviation_ends_no_sentence(sentence: str) -> None:
     assert _split(sentence) == [sentence]
+
+
+def test_a_day_that_opens_a_message_is_no_number_of_an_item() -> None:
+    assert _whole(Message.user("1. bis 9. Januar bin ich weg.")) == "1. bis 9. Januar bin ich weg"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ _ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
-_ITEM = re.compile(r"^([ \t]*)(?:[-*•+]|(\d{1,2})[.)])[ \t]+", re.MULTILINE)
+_TO_OTHER = r"[ \t]+[a-zà-ÿ]+ \d{1,2}\."
+_ITEM = re.compile(rf"^([ \t]*)(?:[-*•+]|(\d{{1,2}})[.)](?!{_TO_OTHER}))[ \t]+", re.MULTILINE)
+"""A mark of an item, unlike the first of two ordinals: "1. bis 9. Mai"."""
 _MIN_INDENT = 2
 """The columns by which an item of an inner list is indented beyond the one it belongs to."""
 

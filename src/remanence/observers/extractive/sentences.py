@@ -73,12 +73,15 @@ _NUMBER = re.compile(r"\d{1,2}\.(?:\d{1,2}\.)?")
 _BEFORE_ORDINAL = (
     r"\b(?:d(?:er|ie|as|e[nms])|(?<!\bi )am|im|zu[mr]|vom|beim|seit|bis|ab|als|und|oder) ",
     r"\b(?:[mds]?ein|ihr|unser|eur|jede|diese)e?[mnrs]? ",
+    r"\b\d{1,2}\. [a-zà-ÿ]+ ",
     r"[,(] ?",
 )
-"""Words that German puts before an ordinal, and marks."""
+"""Words that German puts before an ordinal, another ordinal with a word, and marks."""
 _ORDINAL = re.compile(
     rf"(?:{'|'.join(_BEFORE_ORDINAL)})\d{{1,2}}\.(?:\d{{1,2}}\.)?$", re.IGNORECASE
 )
+_OTHER_ORDINAL = re.compile(r"[a-zà-ÿ]+ \d{1,2}\.")
+"""What follows the first of two ordinals: "5. und 6. Mai"."""
 _NUMBER_OF = re.compile(r"\w no\.$")
 _CODE = re.compile(r"(?!\d+(?:st|nd|rd|th)\b)[A-Z]{0,5}[-/]?\d|__")
 _WORD = re.compile(r"\w+")
@@ -159,6 +162,8 @@ def _is_ordinal(text: str, start: int, before: re.Match[str], after: int) -> boo
     if not _NUMBER.fullmatch(before[0]):
         return False
     if _MONTH.match(text, after):
+        return True
+    if before.start() == start and _OTHER_ORDINAL.match(text, after):
         return True
     word = _WORD.match(text, after)
     if before.start() == start:
