@@ -98,6 +98,7 @@ def test_quotations_and_letters_are_found_by_their_form(text: str, quoted: list[
     assert [text[start:end].strip() for start, end in quoted_spans(text)] == quoted
 
 
+BEHIND_A_REMARK = "A pity. Let me paste what she wrote:\nI live in Turin now. I eat no meat."
 SPEECH = (
     "mein chef meinte „am 24. oktober fliegen wir für drei monate nach chile, der untermieter heißt "
     "falk“"
@@ -105,7 +106,19 @@ SPEECH = (
 
 
 @pytest.mark.parametrize(
-    "text", [MAIL, CHAT, FORWARDED, BELOW_A_LINE, SIGNED, PASTED, SIGNED_BELOW, REPLY, SPEECH]
+    "text",
+    [
+        MAIL,
+        CHAT,
+        FORWARDED,
+        BELOW_A_LINE,
+        SIGNED,
+        PASTED,
+        SIGNED_BELOW,
+        REPLY,
+        BEHIND_A_REMARK,
+        SPEECH,
+    ],
 )
 async def test_what_somebody_else_wrote_is_no_fact_about_the_user(text: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
@@ -318,6 +331,7 @@ async def test_dates_in_the_words_of_somebody_else_stay_as_said(text: str) -> No
         "hey. so we finally got the flat!! jo and i are moving end of october",
         "hiya! Please always answer in metric units.",
         "my list:\nI have to renew my passport before June.",
+        "We moved in May. These are my facts:\nI live in Hull. I am allergic to nuts.",
         "coche: un Seat rojo. Nunca conduzco de noche.",
     ],
 )

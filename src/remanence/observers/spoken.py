@@ -81,7 +81,7 @@ def _read(text: str) -> tuple[str, Sequence[Span]]:
 
 
 def _mark_handed_over(text: str, spans: Sequence[Span], own: Sequence[Line]) -> tuple[Line, ...]:
-    found = find_handover((line.text, scorer().score(line)) for line in own)
+    found = find_handover(text, spans, map(scorer().score, own))
     if found is None:
         return tuple(own)
     behind = found if hands_over_in_sentence(own[found].text) else found + 1

@@ -12,9 +12,10 @@ from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.score import Scores
 
 _QUOTED_LINES = re.compile(r"(?:^[^\S\n]*+>[^\n]*+(?:\n|\Z))++", re.MULTILINE)
+_HEADS = re.compile(r"(?<=[:：])[^\S\n]*\n")
 _MARKS_BEHIND = 2
 _MAX_SENTENCES = 4
-"""Sentences of a message that may hand over a text, of which all but the last are remarks."""
+"""Sentences at the beginning of a message of which one may hand over a text."""
 
 
 def is_inside(span: Span, quoted: Iterable[Span]) -> bool:
@@ -52,14 +53,16 @@ def _has_sentences(quotation: str) -> bool:
     return "\n\n" not in quotation and len(tuple(sentences(quotation))) > 1
 
 
-def find_handover(sentences: Iterable[tuple[str, Scores]]) -> int | None:
+def find_handover(text: str, spans: Iterable[Span], scores: Iterable[Scores]) -> int | None:
     """Return the number of the sentence of a user's message behind which another's words follow.
 
-    It is the first, or the next behind remarks such as "Hi!". None if the user goes on speaking.
+    It is the first, the next behind remarks such as "Hi!", or one near the beginning that ends its
+    line with a colon. None if the user goes on speaking.
     """
-    for number, (text, scores) in enumerate(islice(sentences, _MAX_SENTENCES)):
-        if hands_over(text):
+    follows_remarks = True
+    for number, (span, own) in enumerate(islice(zip(spans, scores, strict=True), _MAX_SENTENCES)):
+        said = text[span.start : span.end]
+        if (follows_remarks or _HEADS.match(text, span.end)) and hands_over(said):
             return number
-        if not is_filler(scores):
-            return None
+        follows_remarks = follows_remarks and is_filler(own)
     return None

@@ -133,7 +133,7 @@ class ScoredText:
 
     def handover(self) -> tuple[int, Span] | None:
         """Return the number of a sentence such as "Translate this:", and where another's words are."""
-        found = find_handover(zip(map(self._source, self.spans), self.scores, strict=True))
+        found = find_handover(self.text, self.spans, self.scores)
         if found is None:
             return None
         return found, handed_over(self.text, self.spans[found].end)
