@@ -470,9 +470,14 @@ async def test_a_question_after_a_statement_is_no_part_of_the_fact() -> None:
     assert fact.summary == "I rent a storage unit in Leith."
 
 
-async def test_a_rule_of_two_sentences_is_a_wish_of_the_user() -> None:
-    text = "Never book me a flight before nine. Not even a cheap one."
-
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never book me a flight before nine. Not even a cheap one.",
+        "Please don't suggest getting another dog. People do that, and it hurts.",
+    ],
+)
+async def test_a_rule_of_two_sentences_is_a_wish_of_the_user(text: str) -> None:
     (rule,) = mark_wishes(await facts(text), said(text), user="ana")
 
     assert rule.summary == text

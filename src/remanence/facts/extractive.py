@@ -9,8 +9,9 @@ from remanence.facts.statements import Statement, is_user, statements
 from remanence.facts.tags import CORRECTION, HOME, SPEAKER, STATEMENTS
 from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.learned.fact import WISH, fact_scores
+from remanence.observers.learned.features import Line
 from remanence.observers.learned.preload import load_files
-from remanence.observers.learned.score import scorer
+from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import WISHES, alone, statement_scores
 from remanence.observers.learned.weights import checksum
 from remanence.pacing import compute_in_slices
@@ -95,12 +96,23 @@ def _kind(said: Statement) -> tuple[FactType, tuple[str, ...]]:
         return "behavior", (PREFERENCE,) if is_rather_a_wish(said.lines[0]) else ()
     over = {head: scorer().over(said.scores, head) for head in said.scores}
     corrects = (CORRECTION,) if over["corr"] >= 0 else ()
-    lines = [scorer().above(alone(line)) for line in said.lines]
-    own = {head: max(above[head] for above in lines) for head in over}  # whatever they follow
-    wish = max(_WISHES, key=own.__getitem__)
-    asks = own[wish] - max(own["personal"], 0) + fact_scores(said.text)[WISH]
-    if asks + max(statement_scores(line)[WISHES] for line in said.lines) >= _SURE_WISH:
-        return "behavior", (_WISHES[wish], *corrects)
-    home = (HOME,) if own[HOME_SCORE] >= SURE_HOME else ()
+    asks, tag = max(map(_wish, said.lines))
+    if asks >= _SURE_WISH:
+        return "behavior", (tag, *corrects)
+    is_home = any(_own(line)[HOME_SCORE] >= SURE_HOME for line in said.lines)
+    home = (HOME,) if is_home else ()
     is_ahead = over["next"] + over["fut"] >= _SURE_EVENT
     return "event" if is_ahead else "profile", (*home, *corrects)
+
+
+def _wish(line: Line) -> tuple[float, str]:
+    """Return how surely a line asks for something that lasts, and the tag of such a wish."""
+    own = _own(line)
+    head = max(_WISHES, key=own.__getitem__)
+    likes = own[head] - max(own["personal"], 0)
+    return likes + fact_scores(line.text)[WISH] + statement_scores(line)[WISHES], _WISHES[head]
+
+
+def _own(line: Line) -> Scores:
+    """Return by how much each score of a line is above its cutoff, whatever the line follows."""
+    return scorer().above(alone(line))
