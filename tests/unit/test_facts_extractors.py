@@ -153,6 +153,33 @@ async def test_a_task_or_a_choice_in_a_question_is_no_wish(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "Could you remember that my shoes are Brooks Ghost, size 6.5?",
+        "Can you please remember that I'm allergic to wool?",
+        "Kannst du dir bitte merken, dass ich Schuhgröße 39 habe?",
+        "Peux-tu noter que je suis allergique au latex ?",
+    ],
+)
+async def test_a_request_to_remember_in_the_form_of_a_question_is_a_whole_fact(text: str) -> None:
+    assert [draft.summary for draft in await extracted(text)] == [text.rstrip("? ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you book me a table at my favourite place?",
+        "Could you find my keys?",
+        "Can you check whether my flight leaves at 9?",
+        "Do you remember that I live in York?",
+        "Can you explain why my rent went up?",
+    ],
+)
+async def test_another_favor_that_is_asked_states_nothing(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Are you allergic to cats, Bo?",
         "@kim you work nights, right?",
         "@kim jij eet geen vlees, toch?",

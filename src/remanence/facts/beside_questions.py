@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from operator import itemgetter
 
-from remanence.facts.lines import expresses_wish, states
+from remanence.facts.lines import expresses_wish, is_own, is_request_to_forget, states
 from remanence.observers.addresses import behind_mentions
 from remanence.observers.extractive.dependence import is_few_words, names_speaker
 from remanence.observers.extractive.sentence_scores import is_borrowed, is_impersonal
@@ -23,6 +23,42 @@ _CONDITIONS = frozenset({"if", "when"})
 _OPENING_WORDS = 2
 _AUXILIARY = frozenset({"be", "do", "can", "should", "will", "would", "must"})
 """Classes of verbs that ask before their speaker; what one has comes first in Russian: "У меня …"."""
+
+_FAVOR = frozenset({"can", "will", "would"})
+"""Classes of verbs that ask a favor of "you"."""
+_GOVERNING = frozenset({"about", "for", "from", "if", "in", "to", "when", "with"})
+"""Classes of words before "my" or "I" that make it a part of the favor: "Book a table at my hotel"."""
+
+
+def asked_to_remember(asking: Line, at: Span) -> tuple[Span, Line] | None:
+    """Return a favor that is asked in order to state something, with what it states of the user.
+
+    "Could you note that my size is 39?" states something as a whole, without its mark, and from its
+    first "I" or "my" on, unlike "Could you find my keys?".
+    """
+    text = QUESTION_MARK.sub("", asking.text)
+    start = _start_of_own(text)
+    if start is None or not is_own(asking) or is_request_to_forget(asking):
+        return None
+    whole, kept = (asking._replace(text=f"{said}.") for said in (text, text[start:]))
+    is_meant = statement_scores(whole)[STATED] >= 0 and states(kept)
+    return (Span(at.start, at.start + len(text)), kept) if is_meant else None
+
+
+def _start_of_own(text: str) -> int | None:
+    """Return where the first "I" or "my" of a text that asks a favor of "you" begins."""
+    found = [word for word in WORD.finditer(text) if word[0][0].isalnum()]
+    words = [word[0].lower() for word in found]
+    language = language_of(text, words)
+    tagged = [language.tag(word, [word])[0] for word in words]
+    opening = tagged[:_OPENING_WORDS]
+    to_you = any(language.is_subject(word, "you") for word, _ in opening)
+    if not to_you or all(_FAVOR.isdisjoint(classes) for _, classes in opening):
+        return None
+    for (_, before), (word, classes), place in zip(tagged, tagged[1:], found[1:], strict=False):
+        if "my" in classes or language.is_subject(word, "i"):
+            return place.start() if _GOVERNING.isdisjoint(before) else None
+    return None
 
 
 def stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:

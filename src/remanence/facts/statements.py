@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from remanence.dates import resolve_dates
-from remanence.facts.beside_questions import stated_beside
+from remanence.facts.beside_questions import asked_to_remember, stated_beside
 from remanence.facts.lines import (
     MAX_CHARACTERS,
     expresses_wish,
@@ -274,14 +274,17 @@ def _passages(said: SpokenText) -> Iterator[_Passage]:
 
 
 def _units(said: SpokenText) -> Iterator[tuple[Span, Line]]:
-    """Yield the sentences of a text; before one that asks, what it states besides.
+    """Yield the sentences of a text; before one that asks, what it states besides or asks to remember.
 
     What stands beside a request to forget is what it names.
     """
     for span, line in zip(said.spans, said.lines, strict=True):
         is_short = len(line.text) <= MAX_CHARACTERS
-        if is_short and QUESTION_MARK.search(line.text) and not may_request(line):
-            yield from stated_beside(line, span)
+        if is_short and QUESTION_MARK.search(line.text):
+            if favor := asked_to_remember(line, span):
+                yield favor
+            elif not may_request(line):
+                yield from stated_beside(line, span)
         yield span, without_reason(line) if is_short else line
 
 
