@@ -470,6 +470,15 @@ async def test_a_question_after_a_statement_is_no_part_of_the_fact() -> None:
     assert fact.summary == "I rent a storage unit in Leith."
 
 
+async def test_a_correction_that_states_nothing_alone_stays_with_the_statement_before_it() -> None:
+    first = "Ich hatte gesagt, Renate verträgt keinen Knoblauch."
+    text = f"{first} Stimmt gar nicht: Sie mag nur den Geruch nicht."
+
+    (fact,) = await facts(text)
+
+    assert fact.summary == text
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -295,7 +295,8 @@ def _join(text: str, passage: _Passage, own: _Passage) -> _Passage | None:
         return None
     if expresses_wish(line) or may_request(line) or may_request(passage.lines[-1]):
         return None
-    if not (says_little(line.text, own.scores) or _explains(passage, own)):
+    lacks = says_little(line.text, own.scores) or _explains(passage, own)
+    if not (lacks or _corrects(passage, own)):
         return None
     if not may_join(text, passage.span, own.span, passage.scores):
         return None
@@ -311,6 +312,12 @@ def _explains(passage: _Passage, own: _Passage) -> bool:
     if not likely or names_speaker(own.lines[0].text):
         return False
     return any(map(states, own.lines)) and not any(map(states, passage.lines))
+
+
+def _corrects(passage: _Passage, own: _Passage) -> bool:
+    """Return whether a correction that is no statement itself follows one: "Not true: it's in May."."""
+    is_correction = scorer().over(own.scores, "corr") >= 0
+    return is_correction and any(map(states, passage.lines)) and not any(map(states, own.lines))
 
 
 def _end(said: SpokenText, answer: Message) -> Quotation | None:
