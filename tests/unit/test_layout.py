@@ -12,6 +12,7 @@ from tests.builders import state
 from remanence import Message, Policy
 from remanence.context.context import Context, Omitted
 from remanence.context.layout import (
+    NOTES_HEADING,
     PREAMBLE,
     RECALL_HEADING,
     ContextRequest,
@@ -122,6 +123,20 @@ def test_blocks_stand_in_the_order_in_which_they_change() -> None:
     ]
     assert marks(context) == ["knowledge", "reflection", "observation"]
     assert context.caching
+
+
+def test_a_heading_parts_observations_from_the_facts_before_them() -> None:
+    context = built(
+        snapshot(segment(1, 2), tail=tape("Hello", first_seq=3)), own_facts="## Wishes\n- Be brief"
+    )
+
+    assert shown(context) == [
+        HEADING,
+        ("own_facts", "## Wishes\n- Be brief"),
+        ("observation", NOTES_HEADING),
+        ("observation", "noted"),
+    ]
+    assert marks(context) == ["heading", "observation"]
 
 
 def test_empty_texts_make_no_blocks() -> None:
