@@ -1299,7 +1299,7 @@ async def test_a_model_is_asked_for_facts_at_the_end() -> None:
     assert request.purpose == "facts"
     assert "Lisbon" in request.prompt
     assert (fact.summary, fact.type, fact.tags) == ("Lives in Lisbon", "profile", ("home",))
-    assert (fact.first_seq, fact.made_by) == (1, "extract/4 scripted-model")
+    assert (fact.first_seq, fact.made_by) == (1, "extract/5 scripted-model")
 
 
 async def test_values_of_one_time_that_are_saved_again_add_nothing_to_the_history() -> None:

@@ -714,6 +714,27 @@ async def test_messages_after_the_last_note_reach_the_model_beside_the_notes() -
     assert "I grow roses" not in model.requests[0].prompt
 
 
+async def test_messages_with_wishes_reach_the_model_beside_their_notes() -> None:
+    wishes = ["From now on, no emojis please.", "Kan du svara på svenska från och med nu?"]
+    told = request("I grow roses. " * 800, *wishes, "I keep bees.")
+    notes = (
+        Note(text="Ana grows roses and bees", first_seq=1, last_seq=4),
+        Note(text="svara på svenska", first_seq=3, last_seq=3, tag="Preference"),
+    )
+    model = ScriptedModel(["NOTHING"])
+
+    await ModelFacts(model).extract(dataclasses.replace(told, notes=notes))
+
+    assert (
+        model.requests[0]
+        .prompt.partition("</data-1>\n\n")[2]
+        .startswith(
+            "<data-1 noted messages>\nFri 2026-05-01 10:00 UTC\n"
+            f"#2 user: {wishes[0]}\n#3 user: {wishes[1]}\n</data-1>\n\n"
+        )
+    )
+
+
 async def test_a_fact_with_a_number_that_nobody_said_is_left_out() -> None:
     answer = '[{"summary": "Takes flight LH 455"}, {"summary": "Takes flight LH 454"}]'
     model = ScriptedModel([answer])

@@ -1,11 +1,13 @@
 """The extractor that asks a language model."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator, Sequence
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
+from remanence.facts.lines import expresses_wish, is_own
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.order import note_entries
@@ -21,11 +23,12 @@ from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
 from remanence.observers.llm.values import has_invented_address
 from remanence.observers.llm.writer import ModelCaller
+from remanence.observers.spoken import spoken_texts
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
 from remanence.types import FactDraft, Message
 
-EXTRACT_VERSION = "extract/4"
+EXTRACT_VERSION = "extract/5"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 MIN_FACTS, TOKENS_A_FACT = 20, 20
@@ -36,6 +39,8 @@ ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
 BEFORE_TOKENS = 2_000
 """The limit for all earlier messages, which are shown for context only."""
+WISH_TOKENS = 2_000
+"""The limit for all messages that are shown beside their notes, as wishes are copied from them."""
 
 _SEPARATOR = re.compile(r"(?<=\d)[., '’](?=\d{3}(?!\d))")
 _NUMBER = re.compile(r"\d{3,}")
@@ -60,7 +65,7 @@ class ModelFacts(ModelCaller):
         return f"{EXTRACT_VERSION} {self._model.name}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
-        question = self._question(request)
+        question = await asyncio.to_thread(self._question, request)
         answer = await ask_once(self._model, question)
         found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
         if found is None:
@@ -112,15 +117,33 @@ class ModelFacts(ModelCaller):
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:
     """Yield earlier messages, the notes, and the messages after them, or no notes if they are few.
 
-    Notes of few messages are too brief.
+    Notes of few messages are too brief. Beside notes, which are in other words, are the messages of
+    users that likely have a wish.
     """
     yield _message_section("earlier messages", request.before, BEFORE_TOKENS)
     messages = request.messages
     if request.notes and sum(message.tokens for message in messages) > FEW_TOKENS:
         yield Section("notes", note_entries(request.notes))
         noted_seq = max(note.last_seq for note in request.notes)
+        wishes = tuple(_with_wishes(request, noted_seq))
+        yield _message_section("noted messages", wishes, WISH_TOKENS)
         messages = tuple(message for message in messages if message.seq > noted_seq)
     yield _message_section("messages", messages, ROOM_TOKENS)
+
+
+def _with_wishes(request: ExtractRequest, noted_seq: int) -> Iterator[Message]:
+    """Yield messages of users up to a note that have a wish by a learned score or by a note of them."""
+    wishes = [note for note in request.notes if note.tag == "Preference"]
+    likely = {
+        said.message.seq
+        for said in filter(None, spoken_texts(request.messages))
+        if any(is_own(line) and expresses_wish(line) for line in said.lines)
+    }
+    for message in request.messages:
+        seq = message.seq
+        is_noted = any(note.first_seq <= seq <= note.last_seq for note in wishes)
+        if message.role == "user" and seq <= noted_seq and (is_noted or seq in likely):
+            yield message
 
 
 def _message_section(kind: str, messages: Sequence[Message], room_tokens: int) -> Section:
