@@ -583,6 +583,18 @@ def test_a_statement_that_is_no_wish_ends_one_only_if_it_denies(
     assert bool(changes(new, known=(dataclasses.replace(fact, tags=("wish",)),)).replaced) is ends
 
 
+@pytest.mark.parametrize(("made_by", "ends"), [("extract/5 a-model", False), ("saved", True)])
+def test_what_a_model_says_of_something_else_ends_no_wish(made_by: str, ends: bool) -> None:
+    (fact,) = known("give prices in SEK incl. VAT always")
+    wish = dataclasses.replace(fact, tags=("wish",))
+    new = FactDraft(summary="The prices are in SEK excl. VAT")
+    clock = FixedClock()
+
+    merged = merge_facts([new], (wish,), owner=ANA, source=None, made_by=made_by, clock=clock)
+
+    assert bool(merged.replaced) is ends
+
+
 def test_another_wish_ends_a_wish() -> None:
     (fact,) = known("Always answer in bullet points.")
     new = FactDraft(summary="Answer in full sentences from now on.", tags=("wish",))

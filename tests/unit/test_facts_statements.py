@@ -493,6 +493,23 @@ async def test_a_rule_of_two_sentences_is_a_wish_of_the_user(text: str) -> None:
     assert "wish" in rule.tags
 
 
+@pytest.mark.parametrize(
+    ("text", "is_wish"),
+    [
+        ("Can you answer in Swedish from now on?", True),
+        ("Kan du svara på svenska från och med nu?", True),
+        ("¿Puedes hablarme siempre de tú?", True),
+        ("“Can you answer in Swedish from now on?”", False),
+    ],
+)
+def test_a_question_in_own_words_is_a_wish_if_its_tag_says_so(text: str, is_wish: bool) -> None:
+    asking = FactDraft(summary=text.strip("“”"), tags=("instruction",), first_seq=1, last_seq=1)
+
+    (marked,) = mark_wishes([asking], said(text), user="ana")
+
+    assert ("wish" in marked.tags) is is_wish
+
+
 async def test_the_words_of_a_question_are_no_wish_of_who_answers() -> None:
     texts = ("> Shall I always answer in French?", "yes, for 2 weeks then")
     quoting = FactDraft(

@@ -7,7 +7,7 @@ from math import inf
 
 from remanence.dates import without_dates
 from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
-from remanence.facts.tags import STATEMENTS, is_wish
+from remanence.facts.tags import SAVED, STATEMENTS, is_wish
 from remanence.languages.vocabulary import find_cue, vocabulary_of
 from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
 from remanence.observers.extractive.render import terms
@@ -136,19 +136,23 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
     and so have statements that share no word of content or differ in bare numbers alone, as of two
     gardens, where one denies another thing than the other affirms, where the later one says neither
-    a change nor most of the earlier one again, and where it alone says little. A wish is ended
-    only by another, in whatever words, or by a denial such as "I no longer want tables". What surely says
+    a change nor most of the earlier one again, and where it alone says little. A wish is ended by
+    another, in whatever words, by a denial such as "I no longer want tables", or by what a program
+    saves. What surely says
     several things is not ended, as the later one may end one of them.
     """
     one, other = meaning(earlier), meaning(later)
     if not _have_same_subject(other, one, later.user):
         return -inf
-    is_statement = later.made_by.startswith(STATEMENTS)
+    is_saved, is_statement = later.made_by == SAVED, later.made_by.startswith(STATEMENTS)
+    if is_wish(earlier) and not (
+        is_saved or is_wish(later) or other.is_negative or _may_ask(other.text)
+    ):
+        return -inf
     if not is_statement:
         score = score_of_saved(earlier.summary, later.summary)
     elif (
-        (is_wish(earlier) and not (is_wish(later) or other.is_negative or _may_ask(other.text)))
-        or all(map(str.isdigit, one.words ^ other.words))
+        all(map(str.isdigit, one.words ^ other.words))
         or _denies_other(one, other)
         or not _share_word(one, other)
         or not may_end(one.text, other.text)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from remanence.facts.lines import states
+from remanence.facts.lines import is_own, states
 from remanence.facts.statements import is_user, statements, summarize
 from remanence.facts.tags import WISH
+from remanence.observers.spoken import spoken_texts
 from remanence.types import FactDraft, Message
 
 INSTRUCTION, PREFERENCE = "instruction", "preference"
@@ -17,8 +18,8 @@ def mark_wishes(
 ) -> tuple[FactDraft, ...]:
     """Tag with `WISH` the instructions and preferences that are in the user's own words.
 
-    Each is a whole sentence of a message of the user's within its source, or all that one states
-    beside its question. Text of a tool, of a page or of somebody else thus becomes no wish, whatever
+    Each is a whole sentence of a message of the user's within its source, also one that asks, or all
+    that one states beside its question. Text of a tool, of a page or of somebody else thus becomes no wish, whatever
     an extractor makes of it.
     """
     asking = {_key(draft.summary) for draft in drafts if _asks(draft)}
@@ -45,7 +46,13 @@ def _is_said(draft: FactDraft, said: set[tuple[str, int]]) -> bool:
 def _own_statements(
     messages: Sequence[Message], user: str, wanted: set[str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the user's statements among the wanted ones, each with the number of its message."""
+    """Yield the user's sentences among the wanted ones, each with the number of its message."""
+    for spoken in filter(None, spoken_texts(messages)):
+        if spoken.role == "user" and is_user(spoken.message, user):
+            for line in spoken.lines:
+                key = _key(summarize(line.text, spoken.message))
+                if key in wanted and is_own(line):
+                    yield key, spoken.message.seq
     for said in statements(messages):
         if said is None or not is_user(said.source, user):
             continue
