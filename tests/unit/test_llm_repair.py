@@ -178,6 +178,19 @@ async def test_each_line_that_became_no_note_is_listed_with_its_reason() -> None
     assert len(kept) + len(dropped) == len(answer.splitlines()) + 2
 
 
+async def test_an_earlier_value_that_nobody_said_is_dropped_without_its_note() -> None:
+    answer = "#1 [Decision] kitchen 205 000 euros (was: 185 000 and 160 000)"
+
+    draft, _ = await _observe(_said("Kitchen 205 000 euros, not 185 000."), answer, "SKIP")
+
+    assert [(note.text, note.supersedes) for note in draft.notes] == [
+        ("kitchen 205 000 euros", None)
+    ]
+    assert draft.dropped == (
+        DroppedLine(text="(was: 185 000 and 160 000)", reason="invented", detail="160 000"),
+    )
+
+
 class _Prompt:
     """A live prompt whose older part says more than the messages that are observed."""
 

@@ -40,7 +40,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedLine:
-    """A line of a model's answer that did not become a note, and the reason.
+    """A line of a model's answer that did not become a note, or its `(was: …)` alone, and the reason.
 
     `introduction`, `closing`: it only introduces or follows the other lines. `repeated`, `known`: it
     repeats another line of the answer, or a note that the model was shown. `invented`: it has a

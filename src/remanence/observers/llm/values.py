@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -127,19 +128,28 @@ def without_invented(
 ) -> tuple[tuple[Note, ...], tuple[DroppedLine, ...]]:
     """Drop the notes with an id, path, URL or number that does not occur in *shown_text*.
 
-    Dates and years may be computed, so they are not checked. Spaces and punctuation are ignored.
+    If only the earlier value of a note has one, that value alone is dropped. Dates and years may be
+    computed, so they are not checked. Spaces and punctuation are ignored.
     """
     shown = _squeeze(shown_text)
     kept: list[Note] = []
     dropped: list[DroppedLine] = []
     for note in notes:
-        literals = find_literals(text_of([note]))
-        value = next((lit.text for lit in literals if _is_invented(lit, shown)), None)
-        if value is None:
-            kept.append(note)
-        else:
+        was = note.supersedes and _invented_value(note.supersedes, shown)
+        valid = replace(note, supersedes=None) if was else note
+        if value := _invented_value(text_of([valid]), shown):
             dropped.append(DroppedLine(text=line_text(note), reason="invented", detail=value))
+            continue
+        kept.append(valid)
+        if was:
+            earlier = f"(was: {note.supersedes})"
+            dropped.append(DroppedLine(text=earlier, reason="invented", detail=was))
     return tuple(kept), tuple(dropped)
+
+
+def _invented_value(text: str, shown: str) -> str | None:
+    """Return the first value of a text that does not occur in the shown one."""
+    return next((lit.text for lit in find_literals(text) if _is_invented(lit, shown)), None)
 
 
 def has_invented_address(text: str, shown_text: str) -> bool:
