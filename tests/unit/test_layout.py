@@ -649,6 +649,38 @@ def test_of_several_pauses_the_newest_is_told_and_shorter_ones_are_not() -> None
     assert rested() == ""
 
 
+def days_of(*texts: str, **changes: Any) -> str:
+    messages = [
+        Message.user(text, created_at=NOW + timedelta(days=day)).replace(seq=day + 1, tokens=1)
+        for day, text in enumerate(texts)
+    ]
+    request = ContextRequest(now=NOW + timedelta(days=len(texts)), **changes)
+
+    def count(text: str) -> int:
+        return len(text) // 4
+
+    return Layout(snapshot(tail=messages), request, CLOCK, count, count_message).context().volatile
+
+
+def test_several_days_of_the_tail_are_told_by_their_first_words() -> None:
+    told = days_of("The plumber comes\ntomorrow at nine.", "Hi.", "Back again.")
+
+    assert told.endswith(
+        "passed before the message 'Back again.'. Days of these messages, by their first words: "
+        "2026-03-02 'The plumber comes tomorr…'; 2026-03-03 'Hi.'; 2026-03-04 'Back again.'."
+    )
+
+
+def test_of_many_days_the_newest_that_have_room_are_told() -> None:
+    many = [f"day {number}" for number in range(30)]
+
+    assert days_of(*many).count("; ") == 7
+    assert "'day 22'; " in days_of(*many)
+    assert "'day 28'; " in days_of(*many, max_tokens=4_096)
+    assert "'day 22'; " not in days_of(*many, max_tokens=4_096)
+    assert "Days" not in days_of(*many, max_tokens=2_048)
+
+
 def test_a_long_message_that_broke_a_pause_is_told_by_its_beginning() -> None:
     assert f" before the message '{'x' * 60}…'." in rested(60, text="x" * 61)
     assert f" before the message '{'x' * 60}'." in rested(60, text="x" * 60)

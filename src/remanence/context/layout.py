@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from remanence.context.context import (
@@ -38,8 +38,11 @@ from remanence.types import Message, Snapshot, label
 TAIL_SHARE = 4
 """The inverse of the share of a context that is reserved for raw messages."""
 
-PRESENT_TOKENS = 100
-"""Tokens kept free for the clock, gaps and the channel."""
+PRESENT_TOKENS = 200
+"""Tokens kept free for the clock, gaps, days and the channel."""
+
+MAX_DAYS = 8
+"""The most days of the raw tail that are told by their first words."""
 
 NOTES_OVERFLOW = 2
 """The multiple of the `reflect_tokens` budgets that notes may take while reflections fail."""
@@ -212,8 +215,11 @@ class Layout(NamedTuple):
         So neither recalled passages nor the channel move the place where a full tail is cut.
         """
         memories = self.policy.facts_budget if self.policy.facts_place == "volatile" else 0
-        present = min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
-        return self._recall_room() + memories + present
+        return self._recall_room() + memories + self._present_tokens
+
+    @property
+    def _present_tokens(self) -> int:
+        return min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
 
     def _room(self, fixed: int) -> int:
         """Return the tokens left beside *fixed* ones; raise if less than an eighth of the context."""
@@ -363,10 +369,24 @@ class Layout(NamedTuple):
         if request.channel and request.channel != PLAIN_CHANNEL:
             pieces.append(f"The user writes from {label(request.channel)}.")
         if self.policy.show_clock:
-            gap = _last_gap(tail)
-            if request.states_time or with_notes or gap:
-                pieces.append(f"Current time: {_local_now(request, tail)}.{gap}")
+            broke = _newest_break(tail)
+            if request.states_time or with_notes or broke:
+                now = f"Current time: {_local_now(request, tail)}.{_gap_before(tail, broke)}"
+                pieces.append(self._with_days(now, broke))
         return "\n\n".join(pieces).strip()
+
+    def _with_days(self, now: str, broke: int) -> str:
+        """Add the newest days of a tail with a pause, if *now* does not tell them and they fit."""
+        tail = self.snapshot.tail
+        starts = _starts_of_days(tail, _zone(self.request, tail) or UTC)
+        if not broke or (len(starts) == 2 and starts[1].message is tail[broke]):
+            return now
+        days = [f"{day} {_opening(message, 24)!r}" for day, message in starts]
+        for first in range(max(0, len(days) - MAX_DAYS), len(days) - 1):
+            text = f"{now} Days of these messages, by their first words: {'; '.join(days[first:])}."
+            if self.count_text(text) <= self._present_tokens:
+                return text
+        return now
 
     def _recall_block(self, raw: Collection[int], notes: Sequence[SystemBlock]) -> str:
         """Render recalled passages that the context, with these *raw* messages, does not show anyway."""
@@ -442,16 +462,47 @@ def _zone(request: ContextRequest, tail: Sequence[Message]) -> tzinfo | None:
     return request.timezone or zone_of_user(tail)
 
 
-def _last_gap(tail: Sequence[Message]) -> str:
-    """Describe the newest pause of the conversation of at least `GAP`; empty if there is none."""
+def _newest_break(tail: Sequence[Message]) -> int:
+    """Return the place of the newest message after a pause of at least `GAP`, or 0."""
     for place in range(len(tail) - 1, 0, -1):
-        began, rested = tail[place].created_at, tail[place - 1].created_at
-        if began is not None and rested is not None and began - rested >= GAP:
-            seconds = (began - rested).total_seconds()
-            name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
-            number = round(seconds / size)
-            duration = f"{number} {name}{'s' if number != 1 else ''}"
-            words = " ".join(tail[place].text[:200].split())
-            opening = words[: whole(words, 60)] + ("…" if len(words) > 60 else "")
-            return f" {duration} passed before the message {opening!r}."
-    return ""
+        if _pause_before(tail, place) >= GAP:
+            return place
+    return 0
+
+
+def _pause_before(tail: Sequence[Message], place: int) -> timedelta:
+    began, rested = tail[place].created_at, tail[place - 1].created_at
+    return timedelta() if began is None or rested is None else began - rested
+
+
+def _gap_before(tail: Sequence[Message], place: int) -> str:
+    """Describe the pause before the message that broke it; empty for place 0."""
+    if not place:
+        return ""
+    seconds = _pause_before(tail, place).total_seconds()
+    name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
+    number = round(seconds / size)
+    duration = f"{number} {name}{'s' if number != 1 else ''}"
+    return f" {duration} passed before the message {_opening(tail[place], 60)!r}."
+
+
+class _DayStart(NamedTuple):
+    """A local day, and its first message with a text."""
+
+    day: date
+    message: Message
+
+
+def _starts_of_days(tail: Sequence[Message], zone: tzinfo) -> list[_DayStart]:
+    starts: list[_DayStart] = []
+    for message in tail:
+        if message.created_at is not None and message.text.strip():
+            day = to_zone(message.created_at, zone).date()
+            if not starts or starts[-1].day != day:
+                starts.append(_DayStart(day, message))
+    return starts
+
+
+def _opening(message: Message, characters: int) -> str:
+    words = " ".join(message.text[:200].split())
+    return words[: whole(words, characters)] + ("…" if len(words) > characters else "")
