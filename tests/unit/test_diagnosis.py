@@ -43,7 +43,7 @@ def problem(state: MemoryState, *paused: str) -> Problem:
         ("degenerate", "use another model"),
         ("empty", "use another model"),
         ("timeout", "raise observe_timeout_seconds"),
-        ("too_long", "lower observe_max_tokens"),
+        ("too_long", "lower max_output_tokens, observe_max_tokens"),
         ("hook_failed", "correct the hook"),
         ("error", "check the observer"),
     ],

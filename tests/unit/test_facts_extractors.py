@@ -806,7 +806,7 @@ async def test_an_answer_that_is_no_whole_list_counts_as_a_failure(
     answer: str, reason: str
 ) -> None:
     with pytest.raises(ObservationRejected) as caught:
-        await ModelFacts(ScriptedModel([answer])).extract(request("I like tea."))
+        await ModelFacts(ScriptedModel(otherwise=answer)).extract(request("I like tea."))
 
     assert caught.value.reason == reason
 
@@ -820,6 +820,35 @@ async def test_a_list_that_is_long_for_its_messages_is_cut_off_with_a_log_line(
 
     assert (len(short), len(long)) == (20, 36)
     assert "a: of 90 facts the first 20 were kept, as the messages are short" in caplog.messages
+
+
+@pytest.mark.parametrize(("messages", "max_tokens"), [(1, 2_000), (6, 3_600), (60, 4_096)])
+async def test_the_output_limit_of_facts_follows_from_the_length_of_the_messages(
+    messages: int, max_tokens: int
+) -> None:
+    model = ScriptedModel(["NOTHING"])
+
+    await ModelFacts(model).extract(request(*["I like tea. " * 40] * messages))
+
+    assert model.requests[0].max_output_tokens == max_tokens
+
+
+async def test_a_truncated_list_is_asked_for_again_with_the_whole_output_limit() -> None:
+    answer = '[{"summary": "Likes tea"}, {"summary": "Likes cake"}]'
+    model = ScriptedModel([cut_off(answer[:40]), answer])
+
+    drafts = await ModelFacts(model).extract(request("I like tea."))
+
+    assert [draft.summary for draft in drafts] == ["Likes tea", "Likes cake"]
+    assert [asked.max_output_tokens for asked in model.requests] == [2_000, 4_096]
+
+
+async def test_a_truncated_list_counts_if_it_is_as_long_as_what_is_kept() -> None:
+    answer = json.dumps([{"summary": f"Likes tea of kind {n}"} for n in range(25)])[:-20]
+
+    drafts = await ModelFacts(ScriptedModel([cut_off(answer)])).extract(request("I like tea."))
+
+    assert len(drafts) == 20
 
 
 async def test_nothing_is_an_answer() -> None:

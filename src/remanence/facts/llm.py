@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
@@ -19,7 +20,7 @@ from remanence.observers.llm.prompt import (
     language_rule,
     prompt,
 )
-from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
+from remanence.observers.llm.request import NOTHING, Answer, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
 from remanence.observers.llm.values import has_invented_address
 from remanence.observers.llm.writer import ModelCaller
@@ -34,6 +35,9 @@ FEW_TOKENS = 2_000
 MIN_FACTS, TOKENS_A_FACT = 20, 20
 """A list of facts is cut off at one for each `TOKENS_A_FACT` tokens of the messages, and at
 `MIN_FACTS` at least."""
+
+FACT_TOKENS = 100
+"""Tokens of an answer for each fact of the longest list."""
 
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
@@ -66,14 +70,19 @@ class ModelFacts(ModelCaller):
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         question = await asyncio.to_thread(self._question, request)
-        answer = await ask_once(self._model, question)
-        found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
+        most = _max_facts(request)
+        answer, found = await self._ask(question)
+        is_bounded = question.max_output_tokens < self._max_output_tokens
+        if is_bounded and not answer.complete and len(found or ()) < most:
+            # The model's thoughts may have taken the room.
+            roomy = replace(question, max_output_tokens=self._max_output_tokens, is_follow_up=True)
+            answer, found = await self._ask(roomy)
         if found is None:
             raise ObservationRejected(
                 "malformed",
                 f"{answer.model} did not answer with a list of facts: {answer.text[:200]!r}",
             )
-        if not answer.complete:
+        if not answer.complete and len(found) < most:
             raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
         supported = [fact for fact in found if _is_supported(fact, request, question.text)]
         if len(supported) < len(found):
@@ -83,7 +92,6 @@ class ModelFacts(ModelCaller):
                 len(found),
                 len(found) - len(supported),
             )
-        most = max(MIN_FACTS, sum(message.tokens for message in request.messages) // TOKENS_A_FACT)
         if len(supported) > most:
             _log.warning(
                 "%s: of %d facts the first %d were kept, as the messages are short",
@@ -92,6 +100,10 @@ class ModelFacts(ModelCaller):
                 most,
             )
         return tuple(_draft(fact, request) for fact in supported[:most])
+
+    async def _ask(self, question: Question) -> tuple[Answer, tuple[AnsweredFact, ...] | None]:
+        answer = await ask_once(self._model, question)
+        return answer, () if is_word(answer.text, NOTHING) else read_facts(answer.text)
 
     def _question(self, request: ExtractRequest) -> Question:
         return Question(
@@ -110,8 +122,13 @@ class ModelFacts(ModelCaller):
                 *_source_sections(request),
             ),
             task=fill_prompt("extract-task", __package__, language=self._language_rule),
-            max_output_tokens=self._max_output_tokens,
+            max_output_tokens=min(self._max_output_tokens, FACT_TOKENS * _max_facts(request)),
         )
+
+
+def _max_facts(request: ExtractRequest) -> int:
+    """Return the length of the longest list of facts that is kept."""
+    return max(MIN_FACTS, sum(message.tokens for message in request.messages) // TOKENS_A_FACT)
 
 
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:

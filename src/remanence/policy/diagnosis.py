@@ -38,7 +38,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "rate_limit": f"set {_LIMITS}",
     "store": "check the database",
     "timeout": "raise observe_timeout_seconds or use a faster model",
-    "too_long": "lower observe_max_tokens and reflect_tokens",
+    "too_long": "lower max_output_tokens, observe_max_tokens and reflect_tokens",
     "unknown_model": "check the model's name, and your access to it",
 }
 """Remedies by the reason of a failure; an observer of your own may have other reasons."""
