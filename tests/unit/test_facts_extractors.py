@@ -677,6 +677,21 @@ async def test_facts_that_a_model_weighs_in_its_thoughts_are_left_out() -> None:
     assert [draft.summary for draft in drafts] == ["Likes tea"]
 
 
+async def test_a_model_is_shown_old_facts_that_share_words_with_the_messages_before_the_newest() -> (
+    None
+):
+    old = dataclasses.replace(fact("Rents a flat in Rotterdam with his family"), id="old")
+    known = (*(fact(f"Has read {number} books") for number in range(120)), old)
+    model = ScriptedModel(['[{"summary": "Lives in Delft", "replaces": 100}]'])
+
+    (draft,) = await ModelFacts(model).extract(
+        request("We moved to Delft, the whole family.", known=known)
+    )
+
+    assert draft.replaces == "old"
+    assert "99. Has read 98 books" in model.requests[0].prompt
+
+
 async def test_a_model_replaces_no_fact_that_it_was_not_shown() -> None:
     known = tuple(fact(f"Likes tea of kind {n}") for n in range(130))
     model = ScriptedModel(['[{"summary": "Likes coffee", "replaces": 115}]'])

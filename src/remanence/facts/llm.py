@@ -3,13 +3,16 @@
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
 from remanence.facts.lines import expresses_wish, is_own
 from remanence.notes.redact import redact
+from remanence.notes.terms import terms
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.order import note_entries
 from remanence.observers.llm.prompt import (
@@ -27,7 +30,7 @@ from remanence.observers.llm.writer import ModelCaller
 from remanence.observers.spoken import spoken_texts
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
-from remanence.types import FactDraft, Message
+from remanence.types import Fact, FactDraft, Message
 
 EXTRACT_VERSION = "extract/5"
 KNOWN_FACTS = 100
@@ -69,6 +72,9 @@ class ModelFacts(ModelCaller):
         return f"{EXTRACT_VERSION} {self._model.name}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        # Comparing thousands of facts takes long.
+        related = await asyncio.to_thread(_related_facts, request)
+        request = replace(request, known=related)
         question = await asyncio.to_thread(self._question, request)
         most = _max_facts(request)
         answer, found = await self._ask(question)
@@ -116,7 +122,7 @@ class ModelFacts(ModelCaller):
                     "known facts",
                     tuple(
                         Entry("", f"{number}. {redact(fact.summary)}")
-                        for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1)
+                        for number, fact in enumerate(request.known, start=1)
                     ),
                 ),
                 *_source_sections(request),
@@ -129,6 +135,18 @@ class ModelFacts(ModelCaller):
 def _max_facts(request: ExtractRequest) -> int:
     """Return the length of the longest list of facts that is kept."""
     return max(MIN_FACTS, sum(message.tokens for message in request.messages) // TOKENS_A_FACT)
+
+
+def _related_facts(request: ExtractRequest) -> tuple[Fact, ...]:
+    """Return the known facts to show: first those that share rare words with the messages, then the newest."""
+    known = request.known
+    if len(known) <= KNOWN_FACTS:
+        return known
+    said = terms("\n".join(m.full_text for m in (*request.before, *request.messages)))
+    shared = [terms(fact.summary) & said for fact in known]
+    counts = Counter(chain.from_iterable(shared))
+    places = sorted(range(len(known)), key=lambda at: -sum(1 / counts[term] for term in shared[at]))
+    return tuple(known[at] for at in sorted(places[:KNOWN_FACTS]))
 
 
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:
@@ -179,7 +197,7 @@ def _is_supported(fact: AnsweredFact, request: ExtractRequest, shown_text: str) 
     numbers = _numbers(fact.summary) - {
         str(year + near) for year in years for near in range(-_LIFETIME, _PLANS)
     }
-    texts = [known.summary for known in request.known[:KNOWN_FACTS]]
+    texts = [known.summary for known in request.known]
     texts += [format_line(note) for note in request.notes]
     for message in (*request.before, *request.messages):
         texts += [message.full_text, str(message.created_at)]
@@ -193,8 +211,8 @@ def _numbers(text: str) -> set[str]:
 
 
 def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:
-    place, shown = fact.replaces or 0, request.known[:KNOWN_FACTS]
-    replaced = shown[place - 1] if 0 < place <= len(shown) else None
+    place = fact.replaces or 0
+    replaced = request.known[place - 1] if 0 < place <= len(request.known) else None
     first_seq, last_seq = _source(fact, request)
     times = {message.seq: message.created_at for message in request.messages}
     return FactDraft(
