@@ -401,7 +401,7 @@ async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_
     assert {request.purpose for request in main.requests} >= {"observe"}
     assert "reflect" not in {request.purpose for request in main.requests}
     assert {request.purpose for request in own.requests} >= {"reflect"}
-    assert made_by <= {f"{main.name} observe/2"}
+    assert made_by <= {f"{main.name} observe/3"}
 
 
 @pytest.mark.req("L-53", "L-54", "L-55", "LS-03", "LS-05")

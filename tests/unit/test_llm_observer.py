@@ -336,7 +336,7 @@ async def test_a_line_becomes_a_note_with_all_its_fields() -> None:
                 topic="the move",
             ),
         ),
-        made_by="scripted-model observe/2",
+        made_by="scripted-model observe/3",
     )
 
 
@@ -696,7 +696,7 @@ async def test_the_model_that_answered_is_named() -> None:
     def answer(request: ModelRequest) -> ModelAnswer:
         return scripted_answer("{#1} a", request, model="fallback-2")
 
-    assert (await _observe(_said("a"), [answer])).made_by == "fallback-2 observe/2"
+    assert (await _observe(_said("a"), [answer])).made_by == "fallback-2 observe/3"
 
 
 def test_limits_that_leave_no_room_are_refused() -> None:

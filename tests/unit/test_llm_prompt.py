@@ -20,8 +20,8 @@ _WORDING = {
     REFLECT_VERSION: ("reflect", "reflect-task", "repair", "continue", "language"),
 }
 _DIGESTS = {
-    "observe/2": "cb7afe2aa080030f",
-    "reflect/2": "c32f230b81ed91c4",
+    "observe/3": "bf60145ef4b4a59d",
+    "reflect/3": "0730bdda3bc9eb58",
 }
 
 
@@ -56,6 +56,7 @@ def _plain(name: str) -> str:
         "reminders and instructions of the program around the conversation",
         "CRITICAL (decisions, errors, blockers",
         "Decision, Preference, Issue (a problem or an open question), NextStep, or Outcome",
+        "Tags and priorities stay English",
         "can be understood alone",
         "exactly as they were written",
         "A relative date becomes absolute",

@@ -76,7 +76,7 @@ async def test_a_number_within_a_note_has_the_time_of_that_note() -> None:
 async def test_lines_are_read_back_with_their_fields() -> None:
     draft = await _reflect(["#3-4 [CRITICAL Decision] Ana: rent is 1,250 EUR"], _LEASE, _CAT)
 
-    assert draft == Draft(notes=(_ALONE,), made_by="scripted-model reflect/2")
+    assert draft == Draft(notes=(_ALONE,), made_by="scripted-model reflect/3")
 
 
 @pytest.mark.req("Z-57")

@@ -165,7 +165,7 @@ async def test_a_repair_asks_by_itself(wire: Wire) -> None:
     assert "The conversation above is paused" not in repair
     assert SYSTEM.strip() not in repair
     assert "missing values" in repair
-    assert "observe-continued/2" in observations[0].made_by
+    assert "observe-continued/3" in observations[0].made_by
 
 
 async def test_a_prompt_of_a_deleted_conversation_is_not_sent_for_the_next_of_its_name(

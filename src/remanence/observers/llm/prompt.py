@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from remanence.notes.marks import indent_lines
 
-OBSERVE_VERSION = "observe/2"
-CONTINUED_VERSION = "observe-continued/2"
-REFLECT_VERSION = "reflect/2"
+OBSERVE_VERSION = "observe/3"
+CONTINUED_VERSION = "observe-continued/3"
+REFLECT_VERSION = "reflect/3"
 """Change the version with the prompt: each segment records the version that made it."""
 
 PAUSE_SECONDS = 900.0
