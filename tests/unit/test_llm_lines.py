@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.observers.llm.lines import LineNotes, Origin, read_lines
+from remanence.observers.llm.lines import LineNotes, Origin, format_line, read_lines
 from remanence.types import DroppedLine, Note
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)  # a Friday
@@ -188,6 +188,40 @@ def test_a_head_without_a_text_is_that_of_the_line_or_the_list_below_it() -> Non
         (5, 5, "IMPORTANT", "Ben", "no bus"),
     ]
     assert [line.text for line in read.dropped] == ["That is all."]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "#3【CRITICAL Preference】",
+        "#3 【CRITICAL】【Preference】",
+        "**#3**【Preference, critical】：",
+        "#3 CRITICAL 【Preference】",
+    ],
+)
+def test_brackets_of_chinese_and_japanese_enclose_a_tag(head: str) -> None:
+    read = _read(f"#1【Decision】Ana：预算 185 000\n{head}Ana：靠窗")
+
+    assert [(n.first_seq, n.priority, n.tag, n.text) for n in read.notes] == [
+        (1, "IMPORTANT", "Decision", "预算 185 000"),
+        (3, "CRITICAL", "Preference", "靠窗"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["【Decision】 is a tag", "【新闻】 rent is due"])
+def test_a_text_that_begins_with_such_brackets_is_read_back_unchanged(text: str) -> None:
+    (note,) = _notes(f"#3 [NOTE Fact] {text}")
+
+    assert note.text == text
+    assert [read.text for read in _notes(format_line(note))] == [text]
+
+
+@pytest.mark.parametrize("numbers", ["#99", "#98-99", "**#99**"])
+def test_numbers_of_a_message_that_was_not_shown_need_no_tag_before_a_speaker(numbers: str) -> None:
+    read = _read(f"{numbers} Ana: one\n#99 bottles: one each\n#2 Ana: two")
+
+    assert [note.text for note in read.notes] == ["#99 bottles: one each", "two"]
+    assert [(line.text, line.reason) for line in read.dropped] == [("Ana: one", "invented")]
 
 
 @pytest.mark.parametrize("numbers", ["#99", "{#99}", "#98-99", "**#99**"])

@@ -14,9 +14,9 @@ from remanence.types import Priority, Tag
 _TAG_NAMES = r"decision|preference|fact|issue|next[ _-]?step|outcome"
 
 _MARK = r"(?:\*\*|__|`)?"
-_END = rf"{_MARK}:?{_MARK}(?:\s+|$)"
+_END = rf"{_MARK}:?{_MARK}(?:\s+|$|(?=【))"
 _HASH, _NUMBER, _BETWEEN = r"[#＃]", r"[0-9]{1,12}", r"\s?[-–—,;/&、，]\s?"
-_TAGGED = rf"(?=[\])]?{_END}{_MARK}[\[(](?i:critical|important|note|{_TAG_NAMES}))"
+_TAGGED = rf"(?=[\])]?{_END}{_MARK}[\[(【](?i:critical|important|note|{_TAG_NAMES}))"
 _NAMED = rf"(?=[\])]?{_END}[^:：\s]{{1,40}}(?:\s[^:：\s]{{1,40}})?[:：])"
 _LIST = (
     rf"{_HASH}{_NUMBER}(?:{_BETWEEN}{_HASH}?{_NUMBER}|\s[^\W\d_]{{1,4}}\s{_HASH}{_NUMBER}{_TAGGED})"
@@ -26,8 +26,9 @@ _LIST = (
 """Numbers without their own `#`, and behind a short word, count only before a tag or a name."""
 
 _NUMBERS = re.compile(rf"{_MARK}(?:[\[(]?({_LIST})[\])]?|\{{\s?({_LIST})\s?\}}){_END}")
-_BRACKET = re.compile(rf"{_MARK}[\[(]([A-Za-z][A-Za-z ,/_-]{{1,40}})[\])]{_END}")
-_BARE_PRIORITY = re.compile(rf"{_MARK}(CRITICAL|IMPORTANT|NOTE){_MARK}:?\s+(?={_MARK}[\[(])")
+_WORDS = r"([A-Za-z][A-Za-z ,/_-]{1,40})"
+_BRACKET = re.compile(rf"{_MARK}(?:[\[(]{_WORDS}[\])]{_END}|【{_WORDS}】{_MARK}[:：]?\s*)")
+_BARE_PRIORITY = re.compile(rf"{_MARK}(CRITICAL|IMPORTANT|NOTE){_MARK}:?\s+(?={_MARK}[\[(【])")
 
 _ANY_NUMBERS = r"#?\s?[0-9]{1,12}(?:\s?(?:-|–|—|,|\.\.+|to)\s?#?[0-9]{1,12}){0,50}"
 _LEAD, _TRAIL = r"\s*+(?:\*\*|__)?\s*+", r"(?:\*\*|__)?:?"
@@ -93,8 +94,10 @@ def _with_brackets(head: Head) -> Head:
         bare = _BARE_PRIORITY.match(head.rest)
         text = head.rest[bare.end() :] if bare else head.rest
         bracket = _BRACKET.match(text)
-        words = _words(f"{bare[1]} {bracket[1]}" if bare else bracket[1]) if bracket else None
-        if bracket is None or words is None:
+        if bracket is None:
+            return head
+        words = _words(f"{bare[1] if bare else ''} {bracket[1] or bracket[2]}")
+        if words is None:
             return head
         priority, tag = words
         if (priority and head.priority) or (tag and head.tag):

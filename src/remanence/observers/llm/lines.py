@@ -29,6 +29,8 @@ _CLOCK = "[0-9]{1,2}:[0-9]{2}(?: (?:UTC|[+-][0-9]{2}:[0-9]{2}))?"
 _DAY = rf"(?:{_WEEKDAY},? )?[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:,? \(?{_WEEKDAY}\)?)?"
 _DAY_HEADING = re.compile(rf"(?:#{{1,6}}\s+|\*\*)?{_DAY}(?: {_CLOCK})?:?(?:\*\*)?")
 _WHO = re.compile(r"(\*{0,2})([^:：*]{1,80}?)\1?[:：]\1?\s*+(.+)")
+_NUMBERED = re.compile(r"[*_`]*[#＃][0-9]")
+_ANY_SEQS = range(10**12)
 _ISO_DATE = re.compile(
     r"(?<![0-9-])[0-9]{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?(?![0-9-])"
 )
@@ -55,6 +57,10 @@ class Origin:
     def seqs(self) -> range:
         """The message numbers that a line may refer to."""
         return range(self.first_seq, self.last_seq + 1)
+
+    def speaker(self, who: re.Match[str] | None) -> str | None:
+        """Return the speaker whose name a match of `_WHO` has, if any."""
+        return self.speakers.get(who[2].strip().casefold()) if who else None
 
     def has_said(self, speaker: str, first_seq: int, last_seq: int) -> bool:
         """Return whether a speaker said any of these messages."""
@@ -169,7 +175,7 @@ def _lines(text: str, origin: Origin) -> Iterator[tuple[str, Note, Head]]:
 
 def _read(line: str, origin: Origin, topic: str | None, above: Head | None) -> tuple[Note, Head]:
     item = _ITEM.match(line)
-    head = read_head(line[item.end() :] if item else line, origin.seqs)
+    head = _read_head(line[item.end() :] if item else line, origin)
     if above is not None and not head.formed:
         head = above._replace(rest=head.rest)
     valid = [number for number in head.numbers if number in origin.seqs]
@@ -177,7 +183,7 @@ def _read(line: str, origin: Origin, topic: str | None, above: Head | None) -> t
     observed_at, misplaced = _observed_at(head, origin, first, last)
     text = redact(head.rest)
     who = _WHO.fullmatch(text)
-    speaker = origin.speakers.get(who[2].strip().casefold()) if who else None
+    speaker = origin.speaker(who)
     if speaker and not origin.has_said(speaker, first, last):
         speaker = None  # words that a tool or somebody else ascribes to them
     text = who[3] if who and speaker else text
@@ -196,6 +202,15 @@ def _read(line: str, origin: Origin, topic: str | None, above: Head | None) -> t
         supersedes=supersedes,
     )
     return replace(note, referenced_at=_referenced_at(note)), head
+
+
+def _read_head(line: str, origin: Origin) -> Head:
+    """Return the head of a line; before a speaker, numbers of no message count, too."""
+    head = read_head(line, origin.seqs)
+    if head.formed or not _NUMBERED.match(line):
+        return head
+    numbered = read_head(line, _ANY_SEQS)
+    return numbered if origin.speaker(_WHO.fullmatch(numbered.rest)) else head
 
 
 def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
