@@ -396,6 +396,24 @@ async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget
 
 
 @pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("just my address pls", "My address is 2280 S Bannock St, Denver."),
+        ("and my phone number pls", "My phone number is 555-0199."),
+        ("ok my rent pls", "My rent is 820."),
+        ("meine Kundennummer bitte", "Meine Kundennummer ist 551."),
+        ("y mi número por favor", "Mi número es 551."),
+    ],
+)
+async def test_to_ask_for_a_thing_politely_neither_ends_nor_adds_a_fact(
+    text: str, fact: str
+) -> None:
+    changes = changes_by(await requested(text), *told(fact))
+
+    assert changes == FactChanges()
+
+
+@pytest.mark.parametrize(
     ("texts", "ended"),
     [
         (("I have epilepsy.", "Please forget that."), ["I have epilepsy."]),

@@ -1,8 +1,9 @@
 """Lines of users: which state something, ask for what lasts, or ask to forget something."""
 
+from remanence.facts.requests import content_of
 from remanence.observers.extractive.sentences import QUESTION_MARK
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.forgetting import may_request, score_of_request
+from remanence.observers.learned.forgetting import may_request, nearly_asks, score_of_request
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 
 MAX_CHARACTERS = 300
@@ -41,5 +42,10 @@ def expresses_wish(line: Line) -> bool:
 
 
 def is_request_to_forget(line: Line) -> bool:
-    """Return whether a line asks, in its speaker's own words, to forget something."""
-    return is_own(line) and score_of_request(line) >= 0
+    """Return whether a line asks, in its speaker's own words, to forget something.
+
+    A word of content asks it: "my address pls" asks for the address.
+    """
+    if not is_own(line) or score_of_request(line) < 0:
+        return False
+    return any(map(nearly_asks, content_of(line.text)))

@@ -24,6 +24,20 @@ _NAMING = frozenset({"i", "my", "all", "always"})
 OWN = frozenset({"i", "my", "we"})
 _PERSONS = frozenset({"he", "you", "your"})
 """Classes of a pronoun of somebody else, which may also be the polite "you" in German or Italian."""
+_AROUND = frozenset(
+    {"please", "thanks", "for", "and", "also", "again", "now", "already", "okay", "yes", "um", "so"}
+)
+"""Classes of words around a thing that is asked for: "ok, just my address again pls"."""
+
+
+def asks_for_own(text: str) -> bool:
+    """Return whether a text is only words around a thing of the speaker, a polite one among them."""
+    said = [one for one in tokens_of(text) if one[0][0].isalnum()]
+    mine = next((at for at, (_, classes) in enumerate(said) if "my" in classes), len(said))
+    thing = list(takewhile(lambda one: not one[1] and one[0].isalpha(), said[mine + 1 :]))
+    around = [classes for _, classes in (*said[:mine], *said[mine + 1 + len(thing) :])]
+    is_polite = any("please" in classes for classes in around)
+    return bool(thing) and is_polite and not any(map(_AROUND.isdisjoint, around))
 
 
 def points_back(request: Line, statement: str = "") -> bool:

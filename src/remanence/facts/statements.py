@@ -18,7 +18,7 @@ from remanence.facts.lines import (
 )
 from remanence.facts.meaning import meaning, meaning_of
 from remanence.facts.relations import have_other_owners
-from remanence.facts.requests import points_back, without_reason
+from remanence.facts.requests import asks_for_own, points_back, without_reason
 from remanence.facts.tags import STATEMENTS
 from remanence.notes.redact import MARK, redact
 from remanence.observers.extractive.dependence import (
@@ -197,6 +197,7 @@ def _statements_of(
         own = scorer().score(alone(first))
         may_lack = asked or may_lack_words(first.text, own)
         is_unclear = lacks and may_lack and is_fragment(first.text, scores, own)
+        is_unclear = is_unclear or asks_for_own(text)
         revised: tuple[Quotation, ...] = ()
         answered: tuple[Quotation, ...] = ()
         if reply and opens and not stands_alone and may_state(first):
