@@ -520,6 +520,9 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
             False,
         ),
         ("Szafka 105 jest moja", "Szafka 150 nie ma klucza", False),
+        ("Emma's birthday is on 3 May.", "Emma's new teacher is Mrs Hall.", False),
+        ("My sister's birthday is on 9 July.", "My sister's new job is in Leeds.", False),
+        ("Emma's teacher is Mr Brown.", "Emma's new teacher is Mrs Hall.", True),
     ],
 )
 def test_a_statement_ends_what_it_says_otherwise_and_no_other_thing(

@@ -193,16 +193,18 @@ def _denies_other(one: Meaning, other: Meaning) -> bool:
 def _share_word(one: Meaning, other: Meaning) -> bool:
     """Return whether two facts share a word of content, perhaps with an ending: "Oma", "Omas".
 
-    That something "moved" says nothing of what did.
+    That something "moved" says nothing of what did, nor "Emma's" of which thing of hers is meant.
     """
+    owners = one.possessors | other.possessors
     mine, theirs = (
-        {term for term in said.bag if not (term.isdigit() or says_change(term))}
+        {term for term in said.bag - owners if not (term.isdigit() or says_change(term))}
         for said in (one, other)
     )
+    stems, other_stems = (tuple(set(said.stems) - owners) for said in (one, other))
     return (
         not mine.isdisjoint(theirs)
-        or any(term.startswith(other.stems) for term in mine)
-        or any(term.startswith(one.stems) for term in theirs)
+        or any(term.startswith(other_stems) for term in mine)
+        or any(term.startswith(stems) for term in theirs)
     )
 
 
