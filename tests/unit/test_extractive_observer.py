@@ -1101,6 +1101,7 @@ def test_the_day_of_a_german_date_does_not_end_its_sentence() -> None:
         ("The staging password is [secret].", "The staging password is [secret]"),
         ("Yesterday's outage lasted 40 minutes.", "October 4's outage lasted 40 minutes"),
         ("We move to York next month.", "We move to York next month (November)"),
+        ("Es ist nicht am 18., es ist am 19. Mai.", "Es ist nicht am 18., es ist am 19. Mai"),
     ],
 )
 def test_a_note_keeps_the_marks_of_its_sentence(said: str, noted: str) -> None:

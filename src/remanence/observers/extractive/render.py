@@ -61,6 +61,8 @@ OPERATORS = frozenset(
 _BETWEEN = frozenset("-–−—:;")
 """Marks kept where a space stands on both sides of them, as French has before a colon."""
 _QUOTES = frozenset("«»„“”")
+_ORDINAL = re.compile(r"\d{1,2}\.[,;]")
+"""An ordinal before a pause: "am 18., nicht am 19."."""
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}")
 _APOSTROPHES = frozenset("'‘’‚")
 _SEVERAL_APOSTROPHES = re.compile(
@@ -123,6 +125,8 @@ def _read_chunks(
         goes_on = has_next and chunk.endswith(".") and not chunk.endswith("..")
         if word is not None and (goes_on or _INITIALS.fullmatch(chunk)):
             word = word._replace(text=f"{word.text.rstrip('.')}.")
+        if word is not None and _ORDINAL.fullmatch(chunk):
+            word = word._replace(text=chunk)
         opens = False
         yield chunk, word
 
