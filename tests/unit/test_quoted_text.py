@@ -262,6 +262,30 @@ async def test_notes_say_whose_words_they_are(text: str, frame: str, word: str) 
     assert note.text.index("“") < note.text.index(word) < note.text.rindex("”")
 
 
+async def test_a_note_introduces_a_letter_by_the_line_above_its_salutation() -> None:
+    text = (
+        "Kannst du mir bei diesem Brief helfen? Er ist vom Vermieter:\nSehr geehrte Frau O,\n"
+        "hiermit erhöhe ich die Miete auf 965 Euro. Ich bin ab dem 3. Mai im Urlaub.\n"
+        "Mit freundlichen Grüßen\nHartmut Böning"
+    )
+    async with Memory.open("sqlite:///:memory:") as memory:
+        notes = await noted(memory, text)
+
+    assert any(note.text.startswith("Er ist vom Vermieter: “") for note in notes)
+
+
+async def test_a_note_quotes_lines_without_the_marks_before_them() -> None:
+    text = (
+        "The hospital wrote this to me, what matters in it?\n> Dear Ms W,\n"
+        "> Your mother must not eat after midnight. I am on leave from 20 March.\n"
+        "> Kind regards, Dr L"
+    )
+    async with Memory.open("sqlite:///:memory:") as memory:
+        notes = await noted(memory, text)
+
+    assert not any(">" in note.text for note in notes)
+
+
 async def test_words_that_may_be_the_users_own_are_not_in_quotation_marks() -> None:
     text = (
         "Si hablara mejor inglés no te molestaría. Soy piloto de drones y tengo examen en Londres."

@@ -48,9 +48,11 @@ _DATED_AT_ONCE = 1000
 _OPENS_DATE = re.compile(r"[\"“（(「『《]{1,9}$|(?<=\w)['’]$")
 """Marks that belong to the date after them: opening ones, the apostrophe of "dall'oggi"."""
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
+_QUOTES_LINE = re.compile(r"(?:>\s*)*")
 _GLUED = ("'", "’", "（", "(")
 _DIGIT = re.compile(r"\d")
 _COLONS = (":", "：")
+_COMMAS = (",", "，")
 _ENDS = ".!。！:："
 """Marks at the end of an opening that its note leaves out."""
 
@@ -148,7 +150,8 @@ def _passages_of_text(
         framing = handover if is_behind else introduction if is_user and quoted else None
         frame = "" if framing is None else whole.source(framing)
         is_sure = quoted or frame.endswith(_COLONS) or hands_over_in_sentence(frame)
-        introduction = introduction if quoted else number
+        if not (quoted or _is_salutation(source, whole, introduction)):
+            introduction = number
         frame = head_of(frame) if is_sure else frame
         opening = tuple(words(frame.rstrip(_ENDS), message_vocabulary, opens=True))
         context, is_framed = lead, any(not word.dropped for word in opening)
@@ -163,6 +166,8 @@ def _passages_of_text(
         for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
+            elif is_framed and (mark := _QUOTES_LINE.match(text, clause.start, clause.end)):
+                clause = Span(mark.end(), clause.end)  # noqa: PLW2901
             own = () if quoted or is_borrowed(scores) else dates
             inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
             reply_to = None if place else answered
@@ -202,6 +207,13 @@ def _passages_of_text(
                 scores=scores,
                 tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
             )
+
+
+def _is_salutation(source: str, whole: ScoredText, introduction: int | None) -> bool:
+    """Return whether a line ends with a comma behind a colon: "From my landlord:", "Dear Ms Ode,"."""
+    if introduction is None or not source.endswith(_COMMAS):
+        return False
+    return whole.source(introduction).endswith(_COLONS)
 
 
 def _shorten(
