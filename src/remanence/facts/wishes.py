@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import TypeAlias
 
 from remanence.facts.lines import is_own, states
 from remanence.facts.statements import is_user, statements, summarize
 from remanence.facts.tags import WISH
+from remanence.observers.extractive.pasted_text import typed_text
 from remanence.observers.spoken import spoken_texts
-from remanence.types import FactDraft, Message
+from remanence.types import FactDraft, Message, TextPart
+
+_Sentence: TypeAlias = tuple[str, str, Message]
+"""A sentence, the words of its message that it is made from, and that message."""
 
 INSTRUCTION, PREFERENCE = "instruction", "preference"
 """Tags of facts that ask for something, in any words."""
@@ -19,8 +25,8 @@ def mark_wishes(
     """Tag with `WISH` the instructions and preferences that are in the user's own words.
 
     Each is a whole sentence of a message of the user's within its source, also one that asks, or all
-    that one states beside its question. Text of a tool, of a page or of somebody else thus becomes no wish, whatever
-    an extractor makes of it.
+    that one states beside its question, and is likely typed. Text of a tool, of a page or of somebody else thus
+    becomes no wish, whatever an extractor makes of it.
     """
     asking = {_key(draft.summary) for draft in drafts if _asks(draft)}
     said = set(_own_statements(messages, user, asking)) if asking else set()
@@ -46,21 +52,35 @@ def _is_said(draft: FactDraft, said: set[tuple[str, int]]) -> bool:
 def _own_statements(
     messages: Sequence[Message], user: str, wanted: set[str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the user's sentences among the wanted ones, each with the number of its message."""
-    for spoken in filter(None, spoken_texts(messages)):
-        if spoken.role == "user" and is_user(spoken.message, user):
-            for line in spoken.lines:
-                key = _key(summarize(line.text, spoken.message))
-                if key in wanted and is_own(line):
-                    yield key, spoken.message.seq
-    for said in statements(messages):
-        if said is None or not is_user(said.source, user):
+    """Yield the user's likely typed sentences among the wanted ones, each with the number of its message."""
+    typed: dict[int, str] = {}
+    for text, within, source in chain(_lines(messages), _statements(messages)):
+        key = _key(summarize(text, source))
+        if key not in wanted or not is_user(source, user):
             continue
+        if source.seq not in typed:
+            typed[source.seq] = _typed_words(source)
+        if within in typed[source.seq]:
+            yield key, source.seq
+
+
+def _lines(messages: Sequence[Message]) -> Iterator[_Sentence]:
+    for said in filter(None, spoken_texts(messages)):
+        if said.role == "user":
+            yield from ((line.text, line.text, said.message) for line in said.lines if is_own(line))
+
+
+def _statements(messages: Sequence[Message]) -> Iterator[_Sentence]:
+    for said in filter(None, statements(messages)):
         own = (line.text for line in said.lines if states(line))
         for text in (said.text, *own) if not said.quoted else own:
-            key = _key(summarize(text, said.source))
-            if key in wanted:
-                yield key, said.source.seq
+            yield text, said.text, said.source
+
+
+def _typed_words(message: Message) -> str:
+    """Return what a user likely typed: of several texts the last, as documents come first."""
+    texts = [part.text for part in message.content if isinstance(part, TextPart)]
+    return typed_text(next(filter(str.strip, reversed(texts)), ""))
 
 
 def _key(text: str) -> str:

@@ -1,7 +1,11 @@
-"""Replace marked-up elements in a text, in linear time."""
+"""Find and replace marked-up elements in a text, in linear time."""
 
 import re
 from collections.abc import Iterator
+
+_TAG = re.compile(
+    r"""<(/?)([a-z][\w:.-]*+)(?:\s(?:"[^"\n]{0,500}"|[^<>"])*+)?+/?>""", re.IGNORECASE
+)
 
 
 def replace_elements(text: str, opening: re.Pattern[str], instead: str) -> str:
@@ -27,3 +31,17 @@ def _outside(text: str, opening: re.Pattern[str]) -> Iterator[str]:
             yield text[at : tag.start()]
             at = end.end()
     yield text[at:]
+
+
+def element_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each element is that is in no other, up to the last closing tag of its name.
+
+    So text that quotes the closing tag stays within its element.
+    """
+    closed = {tag[2].lower(): tag.end() for tag in _TAG.finditer(text) if tag[1]}
+    at = 0
+    for tag in _TAG.finditer(text):
+        end = closed.get(tag[2].lower(), 0)
+        if not tag[1] and at <= tag.start() < end:
+            yield tag.start(), end
+            at = end

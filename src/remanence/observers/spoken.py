@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from remanence.notes.elements import element_spans
 from remanence.notes.excerpts import beginning, ending
 from remanence.observers.addresses import without_address
 from remanence.observers.extractive.letters import handed_over
@@ -46,7 +47,8 @@ def spoken_texts(messages: Sequence[Message]) -> Iterator[SpokenText | None]:
     for message in messages:
         for role, whole in _parts(message):
             text, whole_sentences = _read(without_address(whole) if role == "user" else whole)
-            quoted = (*quoted_spans(text), *output_spans(text))
+            elements = element_spans(text) if role == "user" else ()
+            quoted = (*quoted_spans(text), *output_spans(text), *(Span(*each) for each in elements))
             spans: list[Span] = []
             said: list[Line] = []
             opening: Line | None = None
