@@ -235,6 +235,11 @@ async def test_what_is_not_to_be_forgotten_becomes_a_fact(text: str) -> None:
             ("Mi suegra es Marta Vidal Gil.", "Marta Vidal vive en Soria."),
             {"Mi suegra es Marta Vidal Gil."},
         ),
+        (
+            "Forget the stuff about my ex Branka.",
+            ("Branka hates mornings.", "I have a sister."),
+            {"Branka hates mornings."},
+        ),
     ],
 )
 async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(
@@ -244,6 +249,22 @@ async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(
 
     assert {fact.summary for fact in changes.ended} == ended
     assert not changes.facts
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Forget the surprise party for Anna.", ["My wife Anna has gout.", "I met Anna in May."]),
+        ("Forget what I said about the money for Hugh.", ["My brother Hugh lives in Calgary."]),
+        ("Forget the trip to Berlin.", ["I was born in Berlin."]),
+        ("Esquece a briga com o Rafael.", ["Meu irmão Rafael tem epilepsia."]),
+        ("Olvida la fiesta para Anna.", ["Estoy casado con Anna."]),
+    ],
+)
+async def test_a_request_to_forget_a_matter_with_somebody_ends_nothing_else_about_them(
+    text: str, facts: list[str]
+) -> None:
+    assert await ended_by(text, *facts) == []
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from remanence.facts.requests import (
     denies,
     is_about_another,
     last_name,
+    last_words,
     things_named,
     tokens_of,
 )
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED
-from remanence.observers.learned.forgetting import asks_to_forget
+from remanence.observers.learned.forgetting import asks_to_forget, nearly_asks
 from remanence.types import Fact
 
 _MAX_OF_TOPIC = 2
@@ -51,13 +52,13 @@ def find_named(request: Fact, facts: Sequence[Fact]) -> Sequence[Fact]:
 def _about_somebody(asked: Meaning, facts: Sequence[Fact]) -> Sequence[Fact]:
     """Return the facts that have the name, of one word or more, with which a request ends.
 
-    If some of these have another word of the request, only those.
+    If the request has other words, only those that have one of these; but "my ex Ana" is Ana.
     """
     name = last_name(asked)
     found = [fact for fact in facts if name and name.issubset(meaning(fact).names)]
-    others = {word for word in content_of(asked.text) - name if not asks_to_forget(word)}
+    others = {word for word in content_of(asked.text) - name if not nearly_asks(word)}
     of_these = [fact for fact in found if any(_has(meaning(fact), word) for word in others)]
-    return of_these or found
+    return found if not of_these and others <= last_words(asked) else of_these
 
 
 def _is_thing(known: Meaning, asked: Meaning) -> bool:

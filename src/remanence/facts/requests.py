@@ -113,6 +113,13 @@ def last_name(asked: Meaning) -> frozenset[str]:
     return ending if ending == names else frozenset()
 
 
+def last_words(asked: Meaning) -> frozenset[str]:
+    """Return the words of content with which a request ends: of "about my ex Ana" the last two."""
+    said = [one for one in tokens_of(asked.text) if one[0][0].isalnum()]
+    ending = takewhile(lambda one: not one[1], reversed(said))
+    return frozenset(word for word, _ in ending)
+
+
 @lru_cache(maxsize=4_096)
 def is_about_another(part: str) -> bool:
     """Return whether a word is behind a pronoun of somebody else, and none says "I" or "my".

@@ -23,8 +23,12 @@ _SURE = 1.75
 """How far above the cutoff a line that denies nothing surely is one: "Stop forgetting that." is not."""
 _DENIED = 2
 """Number in the weights of a denied word that requests deny; of those that none denies most have less."""
-_NEARLY = 0.25
-"""How far below its cutoff a word may ask; names are some 1 below."""
+_NEARLY = 0.45
+"""How far below its cutoff a word may ask: "veuillez", "stuff"; names are some 1 below.
+
+Of the words of things in requests of the register 4.0 % are not further below, 2.9 % from 0.25, and of
+the others 71 and 66 %.
+"""
 _CLEARLY = 2.25
 """How far above its cutoff a word surely is a verb that asks: "deletes" and "vergaß" are not."""
 NEGATIONS, _NEAR = frozenset({"neg", "never"}), 3
@@ -102,7 +106,7 @@ def asks_to_forget(word: str) -> bool:
 
 
 def nearly_asks(word: str) -> bool:
-    """Return whether a word in lower case may ask, such as "veuillez" before a word that does."""
+    """Return whether a word in lower case may ask or say what is told, as "veuillez" and "stuff" may."""
     return _score_of_asking(word) >= -_NEARLY
 
 
