@@ -251,6 +251,12 @@ async def test_a_request_to_forget_somebody_ends_what_is_known_of_them(
     assert not changes.facts
 
 
+async def test_the_reason_of_a_request_to_forget_names_no_other_fact() -> None:
+    request = "btw forget what i said about owing tyrell, paid him"
+
+    assert await ended_by(request, "also paid the civic off, the 2nd 310") == []
+
+
 @pytest.mark.parametrize(
     ("text", "facts"),
     [

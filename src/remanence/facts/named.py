@@ -18,7 +18,7 @@ from remanence.facts.requests import (
 )
 from remanence.observers.extractive.render import terms
 from remanence.observers.learned.features import UNSPACED
-from remanence.observers.learned.forgetting import asks_to_forget, nearly_asks
+from remanence.observers.learned.forgetting import asks_to_forget, clearly_asks, nearly_asks
 from remanence.types import Fact
 
 _MAX_OF_TOPIC = 2
@@ -70,6 +70,7 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
     """Return whether a fact has all that a request says, besides words that ask to forget.
 
     What a request says between commas without a word of the fact, such as a reason, does not count.
+    If it asks there for something to be forgotten, a fact of which it has words behind that is not named.
     """
     parts = PAUSES.split(asked.text)
     owners = frozenset[str]().union(*(meaning_of(part).owners for part in parts))
@@ -78,10 +79,18 @@ def _is_named(known: Meaning, asked: Meaning) -> bool:
     ):
         return False
     told = [part for part in parts if any(_has(known, word) for word in content_of(part))]
+    if any(map(_asks_for_thing, takewhile(lambda part: part not in told, parts))):
+        return False
     if not told or any(map(denies, told)) != known.is_negative:
         return False
     said = {word for part in told for word in content_of(part)}
     return all(_has(known, word) or asks_to_forget(word) for word in said)
+
+
+def _asks_for_thing(part: str) -> bool:
+    """Return whether a part of a request has a verb that asks, and a word that surely does not."""
+    said = content_of(part)
+    return any(map(clearly_asks, said)) and not all(map(nearly_asks, said))
 
 
 def _is_of_another(known: Meaning, asked: Meaning) -> bool:
