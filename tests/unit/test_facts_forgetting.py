@@ -300,6 +300,21 @@ async def test_a_request_ends_what_has_all_of_its_words_that_do_not_ask(
 
 
 @pytest.mark.parametrize(
+    ("text", "fact", "other"),
+    [
+        ("Borra mi número.", "Mi número es 55.", "Mi número de pasaporte es AAB123456."),
+        ("Supprime ma date de naissance.", "Ma date de naissance est le 3 mai 1990.", ""),
+        ("Supprime ma date.", "", "Ma date de naissance est le 3 mai 1990."),
+        ("Borra mi número de la tarjeta.", "Mi número de la tarjeta es 4471.", "Mi número es 55."),
+    ],
+)
+async def test_a_request_to_forget_a_thing_ends_no_other_that_is_named_behind_it(
+    text: str, fact: str, other: str
+) -> None:
+    assert await ended_by(text, *filter(None, (fact, other))) == [fact] * bool(fact)
+
+
+@pytest.mark.parametrize(
     ("text", "facts", "left"),
     [
         (

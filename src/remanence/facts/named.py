@@ -8,6 +8,7 @@ from remanence.facts.requests import (
     OWN,
     PAUSES,
     classes_of,
+    complement_of,
     content_of,
     denies,
     is_about_another,
@@ -69,14 +70,17 @@ def _is_thing(known: Meaning, asked: Meaning) -> bool:
 def _is_named(known: Meaning, asked: Meaning) -> bool:
     """Return whether a fact has all that a request says, besides words that ask to forget.
 
-    What a request says between commas without a word of the fact, such as a reason, does not count.
-    If it asks there for something to be forgotten, a fact of which it has words behind that is not named.
+    "My number" is not "my number of the passport". What a request says between commas without a word
+    of the fact, such as a reason, does not count. If it asks there for something to be forgotten, a
+    fact of which it has words behind that is not named.
     """
     parts = PAUSES.split(asked.text)
     owners = frozenset[str]().union(*(meaning_of(part).owners for part in parts))
     if known.speaker != asked.speaker or not known.bag.issuperset(
         owner for owner in owners if not asks_to_forget(owner)
     ):
+        return False
+    if "my" in classes_of(asked.text) and not complement_of(known.text) <= content_of(asked.text):
         return False
     told = [part for part in parts if any(_has(known, word) for word in content_of(part))]
     if any(map(_asks_for_thing, takewhile(lambda part: part not in told, parts))):

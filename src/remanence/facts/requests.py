@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from remanence.facts.meaning import Meaning, meaning_of
 from remanence.languages.vocabulary import determiners, vocabulary_of
@@ -143,6 +143,17 @@ def is_about_another(part: str) -> bool:
         if not says_own and any(word[0].isalnum() and not classes for word, classes in behind):
             return True
     return False
+
+
+def complement_of(text: str) -> frozenset[str]:
+    """Return the words of content behind "my … of": "pasaporte" in "mi número de pasaporte"."""
+    tagged = tokens_of(text)
+    mine = next((at for at, (_, classes) in enumerate(tagged) if "my" in classes), len(tagged))
+    behind = dropwhile(lambda one: not one[1] and one[0].isalpha(), tagged[mine + 1 :])
+    if "from" not in next(behind, ("", ()))[1]:
+        return frozenset()
+    named = takewhile(lambda one: not one[1] and one[0].isalnum(), behind)
+    return content_of(text).intersection(word for word, _ in named)
 
 
 def denies(part: str) -> bool:
