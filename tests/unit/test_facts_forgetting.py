@@ -236,6 +236,11 @@ async def test_what_is_not_to_be_forgotten_becomes_a_fact(text: str) -> None:
             {"Mi suegra es Marta Vidal Gil."},
         ),
         (
+            "Kannst du bitte alles vergessen, was ich über Renate gesagt habe?",
+            ("Renate hat Diabetes.", "Renate verträgt keinen Knoblauch.", "Ich backe gern."),
+            {"Renate hat Diabetes.", "Renate verträgt keinen Knoblauch."},
+        ),
+        (
             "Forget the stuff about my ex Branka.",
             ("Branka hates mornings.", "I have a sister."),
             {"Branka hates mornings."},

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from remanence.facts.meaning import Meaning, meaning_of
 from remanence.languages.vocabulary import determiners, vocabulary_of
@@ -106,10 +106,17 @@ def _before(tagged: Sequence[tuple[str, Classes]], at: int, text: str) -> int:
 
 
 def last_name(asked: Meaning) -> frozenset[str]:
-    """Return the words side by side of the name that a request ends with, if it has no other."""
+    """Return the words side by side of the name that a request ends with, if it has no other.
+
+    Words that ask may be behind a name beside "about": "alles, was ich über Ana gesagt habe".
+    """
     names = {name for name in asked.names if not asks_to_forget(name)}
-    content = [word for word, classes in tokens_of(asked.text) if word[0].isalnum() and not classes]
-    ending = frozenset(takewhile(names.__contains__, reversed(content)))
+    tagged = [one for one in tokens_of(asked.text) if one[0][0].isalnum()]
+    content = [word for word, classes in reversed(tagged) if not classes]
+    about = (pair for pair in pairwise(tagged) if any("about" in classes for _, classes in pair))
+    if any(word in names for pair in about for word, _ in pair):
+        content = list(dropwhile(asks_to_forget, content))
+    ending = frozenset(takewhile(names.__contains__, content))
     return ending if ending == names else frozenset()
 
 
