@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import cast
 
 from remanence import Memory, Message, Policy
 from remanence.engine.hooks import Hooks
 from remanence.protocols import ExtractRequest, ModelRequest, ObserveRequest
 from remanence.recall.indexer import MAX_TRIES
 from remanence.testing import ScriptedObserver
-from remanence.types import Draft, FactDraft, MemoryState
+from remanence.types import Draft, FactDraft, FactType, MemoryState
 
 POLICY = Policy(observe_tokens=100, tail_tokens=400, tail_keep_tokens=50, keep_last=1)
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
@@ -34,6 +35,15 @@ class PanickingExtractor:
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         raise Panic("index out of bounds")
+
+
+class RumourExtractor:
+    """Gives its fact an unknown type."""
+
+    name = "rumours/1"
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        return (FactDraft(summary="Likes tea", type=cast("FactType", "rumour")),)
 
 
 async def panicking_model(request: ModelRequest) -> str:
@@ -69,6 +79,18 @@ async def test_a_panicking_extractor_fails_and_the_notes_are_written() -> None:
     assert state.facts_failure is not None
     assert "Panic: index out of bounds" in state.facts_failure.message
     assert state.unobserved_tokens == 0
+
+
+async def test_a_fact_of_an_unknown_type_is_refused_by_name() -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, extractor=RumourExtractor()
+    ) as memory:
+        state = await observe_all(memory, "a")
+        facts = await memory.facts.list(user="ana")
+
+    assert facts == ()
+    assert state.facts_failure is not None
+    assert "rumours/1 returned a fact whose type='rumour'" in state.facts_failure.message
 
 
 async def test_a_panicking_hook_is_named_in_the_failure() -> None:

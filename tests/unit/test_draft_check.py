@@ -1,6 +1,7 @@
 """What may stand for its source."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.builders import AT
@@ -41,6 +42,21 @@ def test_notes_of_a_long_list_may_each_begin_with_its_label() -> None:
 def test_a_truncated_answer_is_refused() -> None:
     draft = replace(DRAFT, complete=False)
     with pytest.raises(ObservationRejected, match="cut off: raise its output limit"):
+        check_values(draft)
+
+
+def test_a_draft_must_name_its_maker() -> None:
+    nobody: Any = None
+    draft = replace(DRAFT, made_by=nobody)
+    with pytest.raises(ObservationRejected, match="made_by=None: name the observer") as caught:
+        check_values(draft)
+    assert caught.value.reason == "bad_value"
+
+
+def test_the_notes_of_a_draft_must_be_notes() -> None:
+    notes: Any = ({"text": "tea"},)
+    draft = replace(DRAFT, notes=notes)
+    with pytest.raises(ObservationRejected, match="type is dict: use Note"):
         check_values(draft)
 
 

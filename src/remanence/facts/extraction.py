@@ -11,6 +11,7 @@ from remanence import telemetry
 from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.deadline import step_timeout
+from remanence.facts.draft_check import check_facts
 from remanence.facts.merge import merge_facts, needs_past
 from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
@@ -145,10 +146,13 @@ class Extraction:
             now=self.clock.now(),
             before=tuple(before),
         )
+        seen = [message.seq for message in (*before, *messages)]
         async with step_timeout(self.policy.observe_timeout_seconds):
             with guard_host_code():
                 found = await self.extractor.extract(request)
-        drafts = tuple(_complete(draft, messages, request.now) for draft in found)
+        seqs = range(min(seen, default=0), max(seen, default=-1) + 1)
+        checked = check_facts(found, made_by=self.extractor.name, seqs=seqs)
+        drafts = tuple(_complete(draft, messages, request.now) for draft in checked)
         if spoken:
             said = (*before, *messages)
             drafts = await asyncio.to_thread(mark_wishes, drafts, said, user=owner.user)

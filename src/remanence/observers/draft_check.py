@@ -43,6 +43,11 @@ def check_values(draft: Draft) -> None:
 
     Rejects answers that were cut off, and notes and dropped lines with impossible values.
     """
+    made_by: object = draft.made_by
+    if not isinstance(made_by, str):
+        raise ObservationRejected(
+            "bad_value", f"a draft has made_by={made_by!r:.80}: name the observer and its version"
+        )
     if not draft.complete:
         raise ObservationRejected(
             "cut_off",
@@ -63,6 +68,9 @@ def check_values(draft: Draft) -> None:
 
 def _problem(note: Note) -> str | None:
     """Return the field of a note that has an impossible value, with the remedy."""
+    value: object = note
+    if not isinstance(value, Note):
+        return f"type is {type(value).__name__}: use Note"
     for name in ("text", "referenced_at", "speaker", "topic", "supersedes"):
         text: object = getattr(note, name)
         if not isinstance(text, str) and (name == "text" or text is not None):
