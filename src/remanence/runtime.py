@@ -211,7 +211,7 @@ class Runtime:
         )
         vectors = None
         if embedder is not None:
-            vectors = open_embedder(embedder, connections=self.connections)
+            vectors = open_embedder(embedder, clock=clock, connections=self.connections)
         self.recall_search = Search(
             store=store, embedder=vectors, policy=policy, fact_vectors=fact_vectors
         )

@@ -8,6 +8,7 @@ from tests.wire.servers import Fail, ModelServer, Trouble
 from remanence import Memory, Message, Policy
 from remanence.errors import ModelError
 from remanence.recall.embedders import open_embedder
+from remanence.testing import FixedClock
 
 
 def named(server: ModelServer) -> str:
@@ -47,6 +48,21 @@ async def test_a_refused_key_is_told_without_the_key(server: ModelServer) -> Non
 
     assert caught.value.reason == "auth"
     assert KEY not in str(caught.value)
+
+
+async def test_no_request_is_sent_while_the_provider_asks_for_a_pause(server: ModelServer) -> None:
+    server.script(Fail(429, headers={"retry-after": "30"}))
+    clock = FixedClock()
+    embedder = open_embedder(named(server), clock=clock)
+
+    with pytest.raises(ModelError, match="fewer calls"):
+        await embedder.embed(["text"])
+    with pytest.raises(ModelError, match="asked for a pause: try again in 30 s"):
+        await embedder.embed(["text"])
+    assert len(server.received) == 1
+
+    clock.advance(30)
+    assert len(await embedder.embed(["text"])) == 1
 
 
 @pytest.mark.parametrize("trouble", ["no json", "other protocol"])

@@ -71,7 +71,9 @@ def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions)
     return ProviderModel(module.open_adapter(spec, options), spec, clock=clock, options=options)
 
 
-def open_provider_embedder(name: str, *, connections: Connections | None = None) -> Embedder:
+def open_provider_embedder(
+    name: str, *, clock: Clock, connections: Connections | None = None
+) -> Embedder:
     """Open an embedding model by name; errors as for `open_model`."""
     spec = parse_spec(name)
     options = ModelOptions(timeout_seconds=EMBEDDING_SECONDS, connections=connections)
@@ -83,7 +85,8 @@ def open_provider_embedder(name: str, *, connections: Connections | None = None)
         raise ModelError(
             "unknown_model", f"{spec.provider} has no embeddings: use another provider"
         )
-    return ProviderEmbedder(module.open_embeddings(spec, options), spec, options=options)
+    embeddings = module.open_embeddings(spec, options)
+    return ProviderEmbedder(embeddings, spec, clock=clock, options=options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

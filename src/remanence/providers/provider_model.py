@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from remanence.clock import Clock
 from remanence.costs.prices import price
+from remanence.errors import ModelError
 from remanence.providers.failures import TRANSPORT, to_model_error, unusable
 from remanence.providers.layer import Pieces
 from remanence.providers.meter import Call, UnusableAnswer
@@ -108,14 +110,19 @@ class ProviderModel:
 
 
 class ProviderEmbedder:
-    """Makes vectors with a provider's model, whose name identifies them."""
+    """Makes vectors with a provider's model, whose name identifies them.
+
+    While the provider asks for a pause, each call fails without a request.
+    """
 
     dimensions = None
 
     def __init__(
-        self, adapter: EmbeddingAdapter, spec: ModelSpec, *, options: ModelOptions
+        self, adapter: EmbeddingAdapter, spec: ModelSpec, *, clock: Clock, options: ModelOptions
     ) -> None:
         self.name = spec.name
+        self._clock = clock
+        self._pause_end = clock.now()
         self._adapter = adapter
         self._spec = spec
         self._timeout_seconds = options.call_seconds
@@ -123,9 +130,14 @@ class ProviderEmbedder:
         adapter.check()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if (left := (self._pause_end - self._clock.now()).total_seconds()) > 0:
+            text = f"{self.name} asked for a pause: try again in {left:,.0f} s"
+            raise ModelError("cooling", text, retry_after_seconds=left, log_text=text)
         try:
             return await self._adapter.embed(texts)
         except tuple(kind for kind, _ in self._reasons) as error:
             seconds = self._timeout_seconds
             failure = to_model_error(error, self._spec, self._reasons, timeout_seconds=seconds)
+        pause = timedelta(seconds=failure.retry_after_seconds or 0.0)
+        self._pause_end = max(self._pause_end, self._clock.now() + pause)
         raise failure  # outside the handler, as above

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TypeAlias
 
 from remanence.arguments import require_async_methods, require_object
+from remanence.clock import Clock, SystemClock
 from remanence.errors import InvalidArgument, MissingExtra
 from remanence.protocols import Embedder
 from remanence.providers import open_provider_embedder
@@ -14,11 +15,13 @@ from remanence.providers.function import EmbedFunction, FunctionEmbedder
 EmbedderSource: TypeAlias = str | Embedder | EmbedFunction
 
 
-def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:
+def open_embedder(
+    source: EmbedderSource, *, clock: Clock | None = None, connections: Connections | None = None
+) -> Embedder:
     """Open an embedder from a name `provider:model`, a function, or an `Embedder`.
 
     A sync function runs in a thread, as it may compute for long. A named embedder takes its HTTP
-    client from *connections*.
+    client from *connections*, and heeds a pause that its provider asks for by *clock*.
 
     Raises:
         MissingExtra: vectors need the extra `vectors`, and a named embedder `models`.
@@ -30,7 +33,7 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
         raise MissingExtra("vectors", "numpy")
     require_object(source)
     if isinstance(source, str):
-        return open_provider_embedder(source, connections=connections)
+        return open_provider_embedder(source, clock=clock or SystemClock(), connections=connections)
     if isinstance(source, Embedder):
         require_async_methods("embedder", source, "embed")
         return source
