@@ -134,6 +134,19 @@ def test_a_value_of_the_same_kind_may_revise_a_statement(said: str, words: str) 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ("The tenancy ends on 30 November.", "The interview is on 24 November."),
+        ("The interview is on 24 November.", "My sister's wedding is on 12 December."),
+        ("Der Zahnarzt ist am 9. Mai.", "Mein Zug geht am 3. Mai um 8:15."),
+        ("meu último plantão é 31 de agosto", "a prova é dia 23 de maio"),
+    ],
+)
+def test_a_statement_with_a_subject_of_its_own_revises_none(said: str, words: str) -> None:
+    assert score_of_revision(said, "Noted.", words) == -inf
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
         ("Meeting at 5: room Alpha.", "Meeting at 6: room Alpha."),
         ("Appointment 10 June: dentist.", "Appointment 12 June: dentist."),
         ("Zahnarzt am 10. Juni: 9 Uhr.", "Zahnarzt am 12. Juni: 9 Uhr."),

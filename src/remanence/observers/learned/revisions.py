@@ -39,6 +39,8 @@ _STEM = 4
 those of a word that both texts have, so that it is more than an article."""
 _MAX_NEW = 2
 """Words of content beside another value where the words share none with the statement."""
+_VERBS = frozenset({"be", "was", "will", "have", "had"})
+"""Classes of verbs whose subject stands before them."""
 _DAY, _MAX_DAY = "month", 31
 _UNITS = frozenset({"unit", _DAY})
 """Classes of what a number counts: "3 hours", "3 May"."""
@@ -62,11 +64,15 @@ _ORDINAL = re.compile(r"\d+|\b\w\b")
 
 
 class _Text(NamedTuple):
-    """A text: its values by kind, units of numbers, words of content with their parts, and features."""
+    """A text: its values by kind, units of numbers, words of content with their parts, and features.
+
+    The `subjects` are words of content behind "my" or before "is", "has", "will" and the like.
+    """
 
     values: Mapping[str, frozenset[str]]
     units: Mapping[str, str]
     content: frozenset[str]
+    subjects: frozenset[str]
     grams: frozenset[str]
     traits: tuple[str, ...]
     order: tuple[str, ...]
@@ -78,8 +84,9 @@ def score_of_revision(earlier: str, reply: str, words: str) -> float:
     """Return how far the score is above its cutoff; *reply* is the end of the message between.
 
     Words give a statement another value only if they have another number, weekday or month where it
-    has one, and say little else, or another word beside one of its own. A number of another unit, or
-    of many more or fewer digits, is none. The next item of a list revises none before it.
+    has one, and say little else and no subject of their own, or another word beside one of its own. A
+    number of another unit, or of many more or fewer digits, is none. The next item of a list revises
+    none before it.
     """
     said, own = _read(earlier), _read(words)
     if not _has_other_value(said, words) or _is_parallel(said, own) or _are_items(earlier, words):
@@ -103,7 +110,8 @@ def _has_other_value(said: _Text, words: str) -> bool:
         return bool(own.content - said.content) or _has_other_date_or_number(said, own)
     for end in (*(pause.start() for pause in _PAUSE.finditer(words)), len(words)):
         if _has_other_date_or_number(said, until := _read(words[:end])):
-            return len(until.content - said.content) <= _MAX_NEW
+            new = until.content - said.content
+            return len(new) <= _MAX_NEW and new.isdisjoint(until.subjects)
     return False
 
 
@@ -201,6 +209,15 @@ def _read(text: str) -> _Text:
             if not _UNITS.isdisjoint(classes)
         },
         content=content,
+        subjects=frozenset(
+            word
+            for (before, mine), (after, verb) in pairwise(tagged)
+            for word, is_subject in (
+                (after, "my" in mine),
+                (before, len(before) >= _STEM and not _VERBS.isdisjoint(verb)),
+            )
+            if is_subject and word in content
+        ),
         grams=frozenset(gram for word in content for gram in word_grams(word)),
         traits=(
             *(f"has {name}" for _, classes in tagged for name in classes),
