@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from tests.wire.dialects import Body
 from tests.wire.reach import KEY
-from tests.wire.servers import ModelServer, Raw
+from tests.wire.servers import Fail, ModelServer, Raw
 from tests.wire.talking import ONE_TRY, conversing
 
 from remanence import Chat, Tool
 from remanence.chat import Done
+from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
-from remanence.providers import open_model
+from remanence.providers import ModelOptions, open_model
 
 FRAME = {"id": "c", "created": 1, "model": "m"}
 OSLO, ROME = '{"city":"Oslo"}', '{"city":"Rome"}'
@@ -127,6 +128,38 @@ async def test_fields_that_only_the_server_knows_go_back_to_it(
     answered = messages[-2]
     assert answered["reasoning_content"] == "Which city?"
     assert answered["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "text"),
+    [
+        ({"message": "Provider returned error", "code": 502}, "server", "HTTP 502"),
+        ({"message": "Insufficient credits", "code": 402}, "quota", "Insufficient credits"),
+        ({"message": "It broke.", "code": None}, "server", "failed"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+async def test_an_error_with_status_200_has_the_reason_of_its_code(
+    server: ModelServer, ask: ModelRequest, error: Body, reason: str, text: str, *, streamed: bool
+) -> None:
+    server.script(Raw((json.dumps({"error": error}),)))
+    options = ModelOptions(attempts=1, stream=streamed)
+
+    with pytest.raises(ModelError, match=text) as caught:
+        await open_model(f"openai:m@{server.url}/v1", options=options).complete(ask)
+
+    assert caught.value.reason == reason
+
+
+async def test_a_filter_that_refuses_a_request_is_a_refusal(
+    server: ModelServer, ask: ModelRequest
+) -> None:
+    server.script(Fail(400, "The prompt was filtered.", "content_filter"))
+
+    with pytest.raises(ModelError) as caught:
+        await open_model(f"openai:m@{server.url}/v1").complete(ask)
+
+    assert caught.value.reason == "refused"
 
 
 async def test_what_openai_wrote_to_its_cache_is_counted(

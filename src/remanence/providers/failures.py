@@ -37,6 +37,7 @@ _STATUS_REASONS: Final = {
 _CODES: Final = {
     "api_error": "server",
     "authentication_error": "auth",
+    "content_filter": "refused",
     "context_length_exceeded": "too_long",
     "insufficient_quota": "quota",
     "overloaded_error": "overloaded",
@@ -96,7 +97,7 @@ def to_model_error(
     body: object = getattr(error, "body", None)
     status: object = getattr(error, "status_code", None)
     if not isinstance(status, int) or status < ERROR_STATUS:
-        status = None  # an error within a stream has the stream's status, 200
+        status = _code_status(body)  # an error within a stream or an answer has its status, 200
     quote = _provider_words(body)
     own = next(code for kind, code in reasons if isinstance(error, kind))
     reason = _code_reason(body) or own or _status_reason(status, quote)
@@ -166,6 +167,12 @@ def _code_reason(body: object) -> str | None:
     levels = (level for level in _levels(body) if isinstance(level, dict))
     codes = (str(level.get(key)) for level in levels for key in ("code", "type"))
     return next((_CODES[code] for code in codes if code in _CODES), None)
+
+
+def _code_status(body: object) -> int | None:
+    """Return the HTTP status that a provider's error has as its code."""
+    codes = (level.get("code") for level in _levels(body) if isinstance(level, dict))
+    return next((code for code in codes if isinstance(code, int) and code >= ERROR_STATUS), None)
 
 
 def _provider_words(body: object) -> str:

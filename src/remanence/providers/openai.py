@@ -45,6 +45,14 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
+class ReportedError(openai.OpenAIError):
+    """An error with the status 200, as OpenRouter reports those of a model's provider."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__("the answer is an error")
+        self.body = body
+
+
 class OpenAI:
     """Sends the context as messages."""
 
@@ -54,6 +62,7 @@ class OpenAI:
         (openai.APIConnectionError, "connection"),
         (openai.APIResponseValidationError, "bad_answer"),
         (openai.APIError, None),
+        (ReportedError, None),
         (openai.OpenAIError, "bad_answer"),
     )
 
@@ -218,6 +227,10 @@ def _address(spec: ModelSpec) -> tuple[str | None, str]:
 
 
 def _parse_response(completion: object) -> ProviderResponse:
+    if isinstance(completion, ChatCompletion) and (
+        error := (completion.model_extra or {}).get("error")
+    ):
+        raise ReportedError(error)
     if not isinstance(completion, ChatCompletion) or not completion.choices:
         raise openai.OpenAIError("the answer is not a completion")
     choice = completion.choices[0]
