@@ -343,6 +343,23 @@ async def test_check_names_the_type_of_what_an_embedder_gives_for_vectors(
     )
 
 
+class Shortened(Meanings):
+    """Declares more dimensions than its vectors have."""
+
+    @property
+    def dimensions(self) -> int:
+        return 128
+
+
+async def test_check_names_the_dimensions_that_an_embedder_declares_and_does_not_give() -> None:
+    async with Memory.open(IN_MEMORY, embedder=Shortened()) as memory:
+        await memory.facts.save("Rex is her puppy", user="ana")
+        await memory.conversation("a").flush()
+        (problem,) = await memory.check()
+
+    assert "return one vector for each text, each of dimensions=128" in problem.what
+
+
 async def test_check_says_that_an_embedder_changed_its_dimensions_under_its_name(
     tmp_path: Path,
 ) -> None:

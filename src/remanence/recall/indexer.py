@@ -310,10 +310,13 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
         ) from error
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if count != len(texts) or len(widths) > 1 or 0 in widths or not right:
+        length = "all of the same length"
+        if embedder.dimensions is not None:
+            length = f"each of dimensions={embedder.dimensions!r}"
         raise ObservationRejected(
             "malformed",
             f"{embedder.name} gave {count} vectors of {sorted(widths)} dimensions for "
-            f"{len(texts)} texts: return one vector for each text, all of the same length",
+            f"{len(texts)} texts: return one vector for each text, {length}",
         )
     if odd:
         raise ObservationRejected(
