@@ -20,8 +20,8 @@ _WORDING = {
     REFLECT_VERSION: ("reflect", "reflect-task", "repair", "continue", "language"),
 }
 _DIGESTS = {
-    "observe/3": "bf60145ef4b4a59d",
-    "reflect/3": "0730bdda3bc9eb58",
+    "observe/3": "1717e383933464a9",
+    "reflect/3": "1e948f8a622aea6b",
 }
 
 

@@ -68,6 +68,13 @@ async def test_ids_amounts_urls_and_paths_that_a_person_wrote_are_asked_for(
     assert f"<data-1 missing values>\n{value}\n</data-1>" in requests[1].prompt
 
 
+async def test_a_repair_without_notes_speaks_of_none_above() -> None:
+    _, requests = await _observe(_said("The ticket is QF-7781."), "NOTHING", "SKIP")
+
+    assert "notes>" not in requests[1].prompt
+    assert "notes above" not in requests[1].prompt
+
+
 async def test_a_value_with_letters_around_it_is_not_missing() -> None:
     _, requests = await _observe(_said("It fails since v2.14.0."), "#1 it fails since v2.14.0")
 
