@@ -36,10 +36,11 @@ class Settings:
         url: the URL of the database, such as `sqlite:///memory.db`; one of SQLite has no parameters.
         preset: the preset that `policy` changes.
         policy: changes to the preset, by field name.
-        model: the model of observer and reflector, such as `anthropic:claude-haiku-4-5`, or several,
-            tried in order: `anthropic:claude-haiku-4-5, openai:gpt-5-mini`, in a file also a list;
-            None: the embedded ones, which need no model.
-        observer_model: the model of the observer instead of `model`.
+        model: the model of observer, reflector and fact extractor, such as
+            `anthropic:claude-haiku-4-5`, or several, tried in order:
+            `anthropic:claude-haiku-4-5, openai:gpt-5-mini`, in a file also a list; None: the embedded
+            ones, which need no model.
+        observer_model: the model of the observer instead of `model`; it extracts no facts.
         reflector_model: the model of the reflector instead of `model`.
         model_key_variable: the environment variable of the key for `model`; None: that of its
             provider, such as `ANTHROPIC_API_KEY`. Of several models, only those of the first one's
