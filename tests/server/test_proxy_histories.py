@@ -312,6 +312,43 @@ async def test_newer_messages_than_the_notes_that_a_client_left_out_are_sent_fro
     assert said[:-1] == history[1 - len(said) :]
 
 
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize(("pinned", "newest"), [(0, 13), (1, 12), (2, 13), (4, 13), (4, 17)])
+async def test_pinned_first_messages_and_the_newest_ones_leave_no_gap_in_a_request(
+    upstream: ModelServer, path: str, pinned: int, newest: int
+) -> None:
+    policy = Policy.default(observe_tokens=600, tail_tokens=900, tail_keep_tokens=300)
+    history: list[dict[str, Any]] = []
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        app = create_app(memory, openai_url=upstream.url, anthropic_url=upstream.url)
+        async with served(app) as proxy:
+            for number in range(1, 27):
+                history.append(user(LONG.format(number) * 3))
+                kept = [*history[:pinned], *history[pinned:][-newest:]]
+                upstream.script(Reply(f"Noted {number}."))
+                await ask(proxy, path, kept)
+                sent = texts_of(upstream, history)
+                assert sent in (texts(history)[-len(sent) :], texts(kept))
+                history.append(assistant(f"Noted {number}."))
+                await observe(memory)
+
+    assert "## Conversation Memory" in str(upstream.received[-1].body)
+
+
+def texts_of(upstream: ModelServer, history: Sequence[dict[str, Any]]) -> list[str]:
+    """The texts of the history in the request that the provider got last."""
+    said = {one["content"] for one in history}
+    contents = (one["content"] for one in upstream.received[-1].body["messages"])
+    parts = (
+        [part] if isinstance(part, str) else [one["text"] for one in part] for part in contents
+    )
+    return [text for texts in parts for text in texts if text in said]
+
+
+def texts(history: Sequence[dict[str, Any]]) -> list[str]:
+    return [one["content"] for one in history]
+
+
 SMALL = Policy(
     max_context_tokens=4_000,
     observe_tokens=100_000,

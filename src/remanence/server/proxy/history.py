@@ -70,7 +70,8 @@ class Stored:
 
     A later answer that the client began is stored only when the model has ended it. The messages
     at the indices *not_on_tape* are not stored, such as a client's summary of the beginning. If the
-    match is *in place*, each of them has the place of another message on the tape.
+    match is *in place*, each of them has the place of another message on the tape. The first *pinned*
+    ones repeat the beginning of the tape, and the client leaves out what followed them.
     """
 
     conversation: Conversation
@@ -80,6 +81,12 @@ class Stored:
     last_id: str
     not_on_tape: frozenset[int]
     is_in_place: bool
+    pinned: int
+
+    @property
+    def apart(self) -> Collection[int]:
+        """The indices of messages that are not among the newest of the tape, in their order."""
+        return () if self.is_in_place else {*range(self.pinned), *self.not_on_tape}
 
 
 class _History(NamedTuple):
@@ -137,6 +144,7 @@ class _Match(NamedTuple):
     last_id: str = ""
     not_on_tape: frozenset[int] = frozenset()
     is_in_place: bool = False
+    pinned: int = 0
     changed: int = 0
     is_sub_agent: bool = False
 
@@ -225,6 +233,7 @@ class Histories:
             last_id=tape.last_id,
             not_on_tape=match.not_on_tape,
             is_in_place=match.is_in_place,
+            pinned=match.pinned,
         )
         stored = replace(before, length=length)
         if appended:
@@ -291,6 +300,7 @@ class Histories:
                         place.last_id,
                         place.not_on_tape,
                         place.is_in_place,
+                        place.pinned,
                     )
                     return await _extend(known, history)
         return None
@@ -398,8 +408,11 @@ async def _find_overlap(
         stored = join(await tape.conversation.messages())
         if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
             lacking = _not_on_tape(stored, begin)
-            in_place = _is_aligned(stored, begin)
-            placed = match._replace(not_on_tape=lacking, is_in_place=in_place)
+            placed = match._replace(
+                not_on_tape=lacking,
+                is_in_place=_is_aligned(stored, begin),
+                pinned=_count_pinned(stored, begin),
+            )
             found.append((placed, _is_edit(stored, begin, lacking)))
     edits: dict[frozenset[int], _Match] = {}
     for match, is_edit in sorted(found, key=lambda one: one[0].rank, reverse=True):
@@ -423,7 +436,8 @@ async def _find_inside(tapes: Sequence[_Tape], history: _History) -> _Match | No
         if run.b <= 1 and run.size >= (_OVERLAP if run.b else MIN_MESSAGES):
             last = newest[run.a + run.size - 1]
             lacking = _not_on_tape(newest, history.messages[: run.b])
-            return _Match(tape, run.b + run.size, last.seq, last.id or "", lacking)
+            length, pinned = run.b + run.size, run.b - len(lacking)
+            return _Match(tape, length, last.seq, last.id or "", lacking, pinned=pinned)
     return None
 
 
@@ -435,6 +449,13 @@ def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, ove
     pairs = zip(stored, messages, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
     return len(stored) != len(messages) and shared > len(messages) - overlap
+
+
+def _count_pinned(stored: Sequence[Message], messages: Sequence[Message]) -> int:
+    """Return how many messages repeat the beginning of a tape, in a history that left some out behind them."""
+    pairs = zip(stored, messages, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
+    return same if len(stored) > len(messages) else 0
 
 
 def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:

@@ -293,7 +293,7 @@ class Requests:
         if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
         first = _first_shown(indices, stored)
-        units, opened = _with_opening(api, units, first, context)
+        units, opened = _with_opening(api, units, first, context, pinned=stored.pinned)
         # The first one may include results that the tape has before it.
         whole_units = _runs_of(units, {*stored.not_on_tape, first, *opened}, before=first)
         own = [units[at].message for at in whole_units]
@@ -382,7 +382,7 @@ def _indices(messages: Sequence[Message], units: Sequence[Unit], stored: Stored)
     Messages before the start of the history have negative indices, and those that it leaves out later
     the index of the one after them.
     """
-    skipped = frozenset[int]() if stored.is_in_place else stored.not_on_tape
+    skipped = stored.apart
     first = next(at for at in count() if at not in skipped)
     shown = call_ids(unit.message for unit in units)
     indices: list[int] = []
@@ -431,7 +431,7 @@ def _render(
 
 
 def _with_opening(
-    api: ProxiedAPI, units: Sequence[Unit], first: int, context: Context
+    api: ProxiedAPI, units: Sequence[Unit], first: int, context: Context, *, pinned: int
 ) -> tuple[Sequence[Unit], Collection[int]]:
     """Return the units, and the indices of those that opened the turn of the *first* one shown.
 
@@ -439,7 +439,8 @@ def _with_opening(
     """
     opened = [m for m in context.messages if m.seq < context.stats.first_raw_seq]
     at = opening([unit.message for unit in units[: first + 1]])[-len(opened) :] if opened else ()
-    if len(at) < len(opened) or first in at:  # the client's history begins after them
+    is_pinned = any(index < pinned for index in at)
+    if len(at) < len(opened) or first in at or is_pinned:  # the client's history begins after them
         return units, ()
     whole, changed = shown_whole(opened, context.omitted), [*units]
     for index, message in zip(at, opened, strict=True):
@@ -519,17 +520,16 @@ def _raw_messages(context: Context) -> list[Message]:
 
 def _first_shown(indices: Sequence[int], stored: Stored) -> int:
     """Return the index of the first message shown, of those with *indices* in a history."""
-    return max(0, min(indices, default=stored.length))
+    return max(stored.pinned, min(indices, default=stored.length))
 
 
 def _gaps(
     dropped: Iterable[int], stored: Stored, first: int, *, first_seq: int
 ) -> Iterator[Omitted]:
     """Yield the messages at the indices *dropped*, which precede the *first* one shown."""
-    skipped = frozenset[int]() if stored.is_in_place else stored.not_on_tape
     for index in dropped:
-        before = first - index - sum(index <= at < first for at in skipped)
-        seq = max(1, first_seq - before)
+        before = first - index - sum(index <= at < first for at in stored.apart)
+        seq = index + 1 if index < stored.pinned else max(1, first_seq - before)
         yield Omitted(first_seq=seq, last_seq=seq, reason="over_budget")
 
 
