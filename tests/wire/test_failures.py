@@ -75,6 +75,17 @@ async def test_a_server_that_says_so_in_words_alone_is_understood(
     assert words in str(error)
 
 
+async def test_a_request_that_is_refused_for_want_of_credit_is_one_of_quota(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    words = "Your credit balance is too low to access the Anthropic API."
+
+    error = await failure_of(wire, ask, Fail(400, words))
+
+    assert error.reason == "quota"
+    assert words in str(error)
+
+
 async def test_the_pause_that_a_provider_asks_for_is_told_in_seconds(
     wire: Wire, ask: ModelRequest
 ) -> None:

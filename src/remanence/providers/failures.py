@@ -83,6 +83,9 @@ _TOO_LONG: Final = re.compile(
     rf"{_CONTEXT}|(?:prompt|input) is too long|too many (?:input )?tokens", re.IGNORECASE
 )
 
+_NO_CREDIT: Final = re.compile(r"credit balance is too low", re.IGNORECASE)
+"""Words of Anthropic, whose error has the status 400 and no code of its own."""
+
 
 def to_model_error(
     error: Exception,
@@ -152,6 +155,8 @@ def _status_reason(status: int | None, quote: str) -> str:
         return _STATUS_REASONS[status]
     if status is None or status >= SERVER_ERROR:
         return "server"
+    if _NO_CREDIT.search(quote):
+        return "quota"
     return "too_long" if _TOO_LONG.search(quote) else "bad_request"
 
 
