@@ -15,6 +15,7 @@ from tests.builders import numbered, observe_request
 from remanence.notes import one_line
 from remanence.notes.literals import LossReport
 from remanence.notes.program_text import instructions_in, own_text
+from remanence.notes.redact import redact
 from remanence.observers.extractive.observer import extract
 from remanence.observers.extractive.outcomes import rows_of_tools
 from remanence.observers.extractive.sentences import sentences
@@ -132,6 +133,13 @@ def test_a_run_of_spaces_within_a_sentence_is_read_once() -> None:
     first, *_, last = sentences(f"One{' ' * 300_000}two.")
 
     assert (first.start, last.end) == (0, 300_007)
+
+
+def test_what_follows_a_command_is_read_once_however_often_it_is_repeated() -> None:
+    """To look for an option behind each of them would take minutes."""
+    text = "curl " * 5_000_000
+
+    assert redact(text) == text
 
 
 def test_tags_of_programs_are_read_once_whatever_names_are_invented_for_them() -> None:

@@ -267,6 +267,7 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
         ("curl -u admin:Zq9kk4 https://x", "curl -u admin:[secret] https://x"),
         ("curl --user 'ana:Zq9kk4' x", "curl --user 'ana:[secret]' x"),
         ("curl -X POST \\\n  -u ana:Zq9kk4 x", "curl -X POST \\\n  -u ana:[secret] x"),
+        ("curl x; curl -u ana:Zq9kk4 curl.example", "curl x; curl -u ana:[secret] curl.example"),
         ("sshpass -p Zq9kk4 ssh host", "sshpass -p [secret] ssh host"),
         ("pass\u200bword: hunter22", "password: [secret]"),
         ("пароль\u2060: Zima2024", "пароль: [secret]"),

@@ -103,9 +103,9 @@ _USER = rf"\b(?:{_LOGIN_NAME})\b\s{{0,2}}(?:{_ARE})\s{{0,3}}[^\s/,:]{{1,60}}"
 _LOGIN = re.compile(rf"({_USER}\s{{0,2}}(?:{_AND})\s{{0,2}})([^\s\"'`,;]{{6,60}})", re.IGNORECASE)
 """A user's name and the password behind it."""
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
-_CURL_USER = (
-    r"\bcurl\b(?:[^\n]|(?<=\\)\n){0,400}?(?<!\S)(?:-u|--user)[\s=][\"']?[^\s:/\"']{1,60}:(?!/)"
-)
+_CURL_REST = r"(?:(?!\bcurl\b)[^\n]|(?<=\\)\n){0,400}?"
+"""What stands between a `curl` and its option; behind another, it is searched from there."""
+_CURL_USER = rf"\bcurl\b{_CURL_REST}(?<!\S)(?:-u|--user)[\s=][\"']?[^\s:/\"']{{1,60}}:(?!/)"
 _OPTION = re.compile(rf"((?:{_CURL_USER}|\bsshpass\s-p\s?)[\"']?)([^\s\"'`]{{4,200}})")
 _OPTIONS = ("curl", "sshpass")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
