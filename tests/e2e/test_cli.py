@@ -450,13 +450,13 @@ def test_config_show_tells_each_value_and_where_it_came_from(
 def test_config_show_masks_the_password_in_the_address_of_a_model(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = "openai:m@http://ana:pw-55@gpu.internal:8000/v1"
+    model = "openai:m@http://ana:pw-5@5@gpu.internal:8000/v1"
     monkeypatch.setenv("REMANENCE_MODEL", model)
 
     run = cli("config", "show", "--json")
 
     shown = json.loads(run.stdout)
-    assert "pw-55" not in run.stdout
+    assert "5@" not in run.stdout
     assert shown["model"]["value"] == "openai:m@http://ana:***@gpu.internal:8000/v1"
 
 

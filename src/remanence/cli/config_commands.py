@@ -24,7 +24,7 @@ from remanence.settings.sources import FILE_NAMES, LoadedSettings, config_file, 
 from remanence.stores import mask_password
 from remanence.types import Budget
 
-_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^@/\s]*@")
+_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^/\s]*@")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 
 
