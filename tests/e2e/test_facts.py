@@ -1073,6 +1073,18 @@ async def test_secrets_that_were_said_do_not_become_facts() -> None:
     assert "hunter2" not in str(facts)
 
 
+async def test_secrets_that_an_extractor_of_ones_own_writes_are_not_kept() -> None:
+    draft = FactDraft(
+        summary="The wifi password: hunter2!Blue99", tags=("password: hunter2!Blue99",)
+    )
+    async with Memory.open(IN_MEMORY, extractor=ScriptedFacts((draft,))) as memory:
+        await tell(memory, "a", "Our wifi is slow.")
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert fact.summary == "The wifi password: [secret]"
+    assert fact.tags == ("password: [secret]",)
+
+
 async def test_secrets_are_not_kept() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         fact = await memory.facts.save(

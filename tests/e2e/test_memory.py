@@ -20,6 +20,7 @@ from remanence.testing import (
     check_coverage,
     check_tiling,
 )
+from remanence.types import Draft, Note
 
 SMALL = Policy(
     observe_tokens=600,
@@ -29,6 +30,7 @@ SMALL = Policy(
     reflect_tokens=(300, 300, 400),
     keep_last=2,
 )
+
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
 
 
@@ -462,6 +464,23 @@ async def test_an_answer_quotes_no_secret_of_its_question() -> None:
         (observation,) = await chat.observations()
 
     assert "“Is it api_key=[secret] or the other one?” – the first one then" in observation.text
+
+
+async def test_secrets_that_an_observer_of_ones_own_writes_are_no_part_of_its_notes() -> None:
+    secret = "password: hunter2!Blue99"
+    note = Note(
+        text=secret, first_seq=1, last_seq=1, topic=secret, supersedes="password: Red77!abc"
+    )
+    observer = ScriptedObserver([Draft(notes=(note,), made_by="own/1")])
+    async with Memory.open("sqlite:///:memory:", observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(WORDS))
+        await chat.flush(everything=True)
+        (observation,) = await chat.observations()
+
+    (kept,) = observation.notes
+    assert (kept.text, kept.topic, kept.supersedes) == ("password: [secret]",) * 3
+    assert "hunter2" not in observation.text
 
 
 @pytest.mark.req("X-17")

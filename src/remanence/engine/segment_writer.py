@@ -14,6 +14,7 @@ from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import both_ends, parts
 from remanence.notes.literals import MAX_SCANNED, LossReport
+from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_dates, check_draft, check_values
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.observable import observable_messages
@@ -338,6 +339,8 @@ class SegmentWriter:
     ) -> Segment:
         """Return a segment with the notes of *draft*, checked against its source."""
         check_values(draft)
+        notes = await asyncio.to_thread(lambda: tuple(map(_without_secrets, draft.notes)))
+        draft = replace(draft, notes=notes)
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()
@@ -368,6 +371,14 @@ class SegmentWriter:
 
     async def _replace(self, state: MemoryState, old: Segment, new: Segment) -> bool:
         return _report(state, new, await self.store.replace_observation(state, new, old.id))
+
+
+def _without_secrets(note: Note) -> Note:
+    """Redact a note, as an observer of one's own may have read more than it was sent."""
+    speaker, topic, was = (
+        text and redact(text) for text in (note.speaker, note.topic, note.supersedes)
+    )
+    return replace(note, text=redact(note.text), speaker=speaker, topic=topic, supersedes=was)
 
 
 def _report(state: MemoryState, segment: Segment, committed: MemoryState | None) -> bool:

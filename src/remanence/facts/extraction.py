@@ -15,6 +15,7 @@ from remanence.facts.draft_check import check_facts
 from remanence.facts.merge import merge_facts, needs_past
 from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
+from remanence.notes.redact import redact
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import (
@@ -192,7 +193,7 @@ async def merge_known(
 
 
 def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> FactDraft:
-    """Return a draft of an extractor with its source and time, and without a tag that is not its to give.
+    """Return a draft of an extractor with its source and time, without secrets and the tag of wishes.
 
     Without a source it is made from all messages, to go with any of them. It holds from the time of
     its first message if it has none, and from *now* at the latest: a message dated ahead has a wrong
@@ -204,6 +205,7 @@ def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> F
     said_at = draft.valid_from or next(times, None)
     return replace(
         draft,
-        tags=tuple(tag for tag in draft.tags if tag != WISH),
+        summary=redact(draft.summary),
+        tags=tuple(redact(tag) for tag in draft.tags if tag != WISH),
         valid_from=said_at and min(said_at, now),
     )
