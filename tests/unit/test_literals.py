@@ -116,3 +116,27 @@ def test_a_number_without_its_minus_is_lost_whatever_the_minus_looks_like() -> N
 def test_a_very_long_text_is_scanned_at_its_ends() -> None:
     text = "first-1 " + "x " * 300_000 + "last-2"
     assert [literal.text for literal in find_literals(text)] == ["first-1", "last-2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("potkali jsme Šimona v Ústí", ["Šimona", "Ústí"]),
+        ("wczoraj była tu Łucja ze Żnina", ["Łucja", "Żnina"]),
+        ("вчера приехал Фёдор из Ялты", ["Фёдор", "Ялты"]),
+        ("είδα τον Άρη στη Λάρισα", ["Άρη", "Λάρισα"]),
+        ("dün İzmir tarafına gittik", ["İzmir"]),
+    ],
+)
+def test_names_begin_with_the_capital_letters_of_any_script(said: str, names: list[str]) -> None:
+    assert [literal.text for literal in find_literals(said)] == names
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [("Heidelberg", ["Heidelberg"]), ("Jansen.", ["Jansen"]), ("Yes.", []), ("Danke!", [])],
+)
+def test_a_word_that_is_all_of_an_answer_is_a_name_unless_it_is_a_small_one(
+    said: str, names: list[str]
+) -> None:
+    assert [literal.text for literal in find_literals(said)] == names

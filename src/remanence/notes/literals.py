@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Literal as OneOf, TypeAlias
 
-from remanence.languages.vocabulary import vocabulary_of
+from remanence.languages.vocabulary import LANGUAGES, vocabulary, vocabulary_of
 from remanence.notes.excerpts import both_ends
 
 LiteralKind: TypeAlias = OneOf["url", "path", "id", "date", "code", "quote", "number", "name"]
@@ -42,7 +43,10 @@ _HOST = r"www(?:\.[A-Za-z0-9-]++)+|(?:[a-z][a-z0-9-]*+\.)+[a-z]{2,24}(?=/[A-Za-z
 _URL_PATH = r"/[A-Za-z0-9_.~%&=?#+@:/-]*[A-Za-z0-9_/=]"
 _HEX = "[0-9a-f]"
 _HAS_DIGIT, _HAS_LETTER = r"(?=(?:[A-Za-z_]|-(?!-))*+\d)", r"(?=(?:[\d_]|-(?!-))*+[A-Za-z])"
-_CAPITALISED = r"[A-ZÀ-ÖØ-Þ][\w'’]+"
+_CASED = (range(0x590), range(0x1E00, 0x2000))
+"""Latin, Greek, Cyrillic and Armenian, whose names begin with a capital letter."""
+_CAPITALS = "".join(filter(str.isupper, map(chr, chain(*_CASED))))
+_CAPITALISED = rf"[{_CAPITALS}][\w'’]+"
 _CODE_FOLLOWS = r"[\w-]{0,40}-\w{0,20}\d|(?=[A-Za-z]*\d)\w{4}"
 
 # Each pattern has one start per run of characters, or a bound, so that a scan is linear.
@@ -84,6 +88,7 @@ _ALIKE = str.maketrans("’–−", "'--")
 """Apostrophes and minus signs, and the marks that they are compared as."""
 NOUNS_IN_CAPITALS = frozenset({"de"})
 """Languages in which a capital letter is no sign of a name."""
+_ENDS = " .!?…\n"
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
 
@@ -108,7 +113,7 @@ class LossReport:
 
     Values are compared regardless of letter case, currency signs, thousand separators, full-width
     digits and the form of a minus sign. In German a single word with a capital letter is mostly no
-    name, and is left out.
+    name, and is left out. Names in scripts without capital letters, such as Chinese, are not found.
     """
 
     def __init__(self, note_text: str) -> None:
@@ -162,11 +167,23 @@ def _literals(text: str) -> Iterable[Literal]:
 
 
 def _opens_sentence(text: str, match: re.Match[str]) -> bool:
-    """Return whether a single word may be capitalised only because it opens a sentence."""
+    """Return whether a single word may be capitalised only because it opens a sentence.
+
+    A word that is the whole text is an answer, such as the name of a place, unless it is a small one.
+    """
     if " " in match[0]:
+        return False
+    if text.strip(_ENDS) == match[0] and match[0].casefold() not in _small_words():
         return False
     before = text[max(0, match.start() - 12) : match.start()]
     return bool(_SENTENCE_END.search(before)) or len(match[0]) < 2
+
+
+@cache
+def _small_words() -> frozenset[str]:
+    """Return the small words of all languages: "yes", "danke"."""
+    tables = map(vocabulary, LANGUAGES)
+    return frozenset().union(*(own.function_words | own.weak for own in tables))
 
 
 def _normal(text: str) -> str:
