@@ -16,7 +16,7 @@ from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
 from remanence import Chat, Conversation, Message, Tool
 from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest, TextDelta
-from remanence.errors import InvalidMessage, ModelError
+from remanence.errors import DuplicateMessage, InvalidMessage, ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions
 from remanence.providers.clients import MAX_ANSWER_BYTES
@@ -143,6 +143,33 @@ async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(
         )
         assert await kept(conversation) == ["Hello.", "[Fact] noted", "Hello.", "[Fact] noted"]
         assert [total.calls for total in await conversation.usage()] == [2]
+
+
+async def test_a_question_whose_answer_was_forgotten_is_answered_anew(wire: Wire) -> None:
+    wire.server.script(Reply("Berth 4."), Reply("Berth 9."))
+    question = Message.user("Which berth?", id="q1")
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        await chat.send(question, answer_id="a1")
+        await conversation.forget("a1")
+        reply = await chat.send(question)
+        texts = await kept(conversation)
+
+    assert reply.text == "Berth 9."
+    assert texts == ["Which berth?", "[forgotten]", "Berth 9."]
+
+
+async def test_a_question_that_was_forgotten_is_asked_no_more(wire: Wire) -> None:
+    wire.server.script(Reply("Berth 4."))
+    question = Message.user("Which berth?", id="q1")
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        await chat.send(question)
+        await conversation.forget("q1")
+        with pytest.raises(DuplicateMessage, match="'q1' .* was forgotten: send it again under"):
+            await chat.send(question)
+
+    assert len(wire.server.received) == 1
 
 
 @pytest.mark.parametrize("again", [None, "Which gate?"])

@@ -251,6 +251,11 @@ class Chat:
             question = newest
         else:
             (kept,) = await self.conversation.append(message, turn=turn)
+            if kept.kind == "forgotten":
+                raise DuplicateMessage(
+                    f"message {kept.id!r:.80} of conversation {self.conversation.id!r:.80} was "
+                    "forgotten: send it again under a new id"
+                )
             is_new = kept.seq > last_seq  # not sent before under its id
             question = (
                 Question(kept, None) if is_new else await self._earlier_question(kept, newest)

@@ -90,4 +90,5 @@ def _is_question(message: Message) -> bool:
 
 
 def _is_final(message: Message) -> bool:
-    return message.role == "assistant" and is_settled((message,))
+    is_answer = message.role == "assistant" and message.kind == "message"  # and not forgotten
+    return is_answer and is_settled((message,))
