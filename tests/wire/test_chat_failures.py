@@ -166,7 +166,7 @@ async def test_a_question_that_was_forgotten_is_asked_no_more(wire: Wire) -> Non
         chat = chat_of(conversation, wire)
         await chat.send(question)
         await conversation.forget("q1")
-        with pytest.raises(DuplicateMessage, match="'q1' .* was forgotten: send it again under"):
+        with pytest.raises(DuplicateMessage, match=r"'q1' .* was forgotten: send it again under"):
             await chat.send(question)
 
     assert len(wire.server.received) == 1

@@ -251,11 +251,6 @@ class Chat:
             question = newest
         else:
             (kept,) = await self.conversation.append(message, turn=turn)
-            if kept.kind == "forgotten":
-                raise DuplicateMessage(
-                    f"message {kept.id!r:.80} of conversation {self.conversation.id!r:.80} was "
-                    "forgotten: send it again under a new id"
-                )
             is_new = kept.seq > last_seq  # not sent before under its id
             question = (
                 Question(kept, None) if is_new else await self._earlier_question(kept, newest)
@@ -271,8 +266,14 @@ class Chat:
         """Return a message that was sent before under its id, with its answer.
 
         Raises:
-            DuplicateMessage: the answer was broken off, and is not the newest one any more.
+            DuplicateMessage: the message was forgotten, or its answer was broken off, and is not the
+                newest one any more.
         """
+        if asked.kind == "forgotten":
+            raise DuplicateMessage(
+                f"message {asked.id!r:.80} of conversation {self.conversation.id!r:.80} was "
+                "forgotten: send it again under a new id"
+            )
         question = Question(asked, await answer_to(self.conversation, asked))
         if question.answer in (None, newest.answer) or question.is_answered:
             return question
