@@ -20,7 +20,7 @@ from remanence.arguments import (
 )
 from remanence.clock import Clock
 from remanence.errors import InvalidArgument, InvalidMessage, StoreError
-from remanence.facts.extraction import KNOWN_FACTS, TRIES, merge_known
+from remanence.facts.extraction import TRIES, known_facts, merge_known
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
@@ -136,7 +136,7 @@ class Facts:
         if draft.replaces is not None and (sent := await self._replacement(owner, draft)):
             return sent
         for _ in range(TRIES):
-            known = await self._known(owner, draft.replaces)
+            known = await self._known(owner, draft)
             changes = await merge_known(
                 self._store,
                 [draft],
@@ -173,9 +173,9 @@ class Facts:
         first_seq = said[-1] if said else state.last_seq
         return first_seq, max(first_seq, state.last_seq)
 
-    async def _known(self, owner: Owner, replaces: str | None) -> Sequence[Fact]:
-        """Return the newest facts, and the one to be replaced."""
-        known = await self._store.facts(owner, limit=KNOWN_FACTS)
+    async def _known(self, owner: Owner, draft: FactDraft) -> Sequence[Fact]:
+        """Return the facts that a draft is compared with, and the one to be replaced."""
+        known, replaces = await known_facts(self._store, owner, [draft]), draft.replaces
         if replaces is None or any(fact.id == replaces for fact in known):
             return known
         old = await self._store.fact(owner, replaces)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 from remanence import telemetry
@@ -13,6 +14,7 @@ from remanence.clock import Clock
 from remanence.deadline import step_timeout
 from remanence.facts.draft_check import check_facts
 from remanence.facts.merge import merge_facts, needs_past
+from remanence.facts.requests import content_of
 from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
 from remanence.notes.redact import redact
@@ -32,7 +34,11 @@ from remanence.types import (
 )
 
 KNOWN_FACTS = 2_000
-"""The number of an owner's facts that new ones are compared with."""
+"""The number of an owner's newest facts that new ones are compared with, and of older ones that share
+words with a request to forget."""
+
+RELATED_FACTS = 100
+"""The number of older facts that share words with a new one and are compared with it."""
 
 MESSAGES_BEFORE = 8
 """Messages before those of an extraction, of which one may ask what they answer."""
@@ -163,10 +169,27 @@ class Extraction:
         self, drafts: Sequence[FactDraft], owner: Owner, source: ConversationRef
     ) -> FactChanges:
         """Return the new facts in drafts, and those that they replace among the known ones of now."""
-        known, made_by = await self.store.facts(owner, limit=KNOWN_FACTS), self.extractor.name
+        known, made_by = await known_facts(self.store, owner, drafts), self.extractor.name
         return await merge_known(
             self.store, drafts, known, owner=owner, source=source, made_by=made_by, clock=self.clock
         )
+
+
+async def known_facts(store: Store, owner: Owner, drafts: Sequence[FactDraft]) -> tuple[Fact, ...]:
+    """Return the newest facts, and behind them older ones that share words with the drafts."""
+    known = await store.facts(owner, limit=KNOWN_FACTS)
+    if len(known) < KNOWN_FACTS:
+        return known
+    newest, older = {fact.id for fact in known}, set[Fact]()
+    for draft in drafts:
+        words = " ".join(sorted(content_of(draft.summary)))
+        limit = KNOWN_FACTS if draft.forgets else RELATED_FACTS
+        older.update(
+            await store.search_facts(
+                owner, words, limit=limit, only=lambda fact: fact.id not in newest
+            )
+        )
+    return (*known, *sorted(older, key=attrgetter("id"), reverse=True))
 
 
 async def merge_known(
