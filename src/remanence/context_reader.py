@@ -26,7 +26,7 @@ from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Opening, Runtime
-from remanence.types import ConversationRef, FactsPin, MemoryState, Message, Owner, Snapshot
+from remanence.types import ConversationRef, Fact, FactsPin, MemoryState, Message, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
@@ -35,6 +35,9 @@ _LEFT_OUT = frozenset({"stand_in", "over_budget"})
 """Why a context lacks messages of the raw tail; notes that are ready say more of them."""
 
 SHOWN_FACTS = 1_000
+"""The number of a user's newest facts among which those of a context are chosen."""
+LASTING_FACTS = 250
+"""The number of older facts beside these, those worth most."""
 RECALLED = 5
 
 LONG_CONTEXT = 20_000
@@ -281,7 +284,7 @@ class ContextReader:
         reflection yields more.
         """
         count, most = self.runtime.count_text, self.runtime.policy.facts_budget
-        facts = await self.runtime.store.facts(owner, limit=SHOWN_FACTS)
+        facts = await self._known_facts(owner)
         facts = await self.runtime.store.adopt_facts(self.ref, facts)
         choose_own = partial(own_facts_text, facts, snapshot, count_text=count, zone=self.timezone)
         if known is not None:
@@ -302,6 +305,15 @@ class ContextReader:
             zone=self.timezone,
         )
         return "\n\n".join(filter(None, (by_hand, others))), own
+
+    async def _known_facts(self, owner: Owner) -> tuple[Fact, ...]:
+        """Return the newest facts, and those of a user with many more that are worth most."""
+        store = self.runtime.store
+        newest = await store.facts(owner, limit=SHOWN_FACTS)
+        if len(newest) < SHOWN_FACTS:
+            return newest
+        lasting = await store.lasting_facts(owner, limit=LASTING_FACTS)
+        return tuple({fact.id: fact for fact in (*newest, *lasting)}.values())
 
     async def _with_quotes(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None

@@ -516,6 +516,9 @@ class FactStore(Protocol):
         ids if it was erased.
         """
 
+    async def lasting_facts(self, owner: Owner, *, limit: int) -> tuple[Fact, ...]:
+        """Return current facts that have a worth, the highest first; of equal ones the last written."""
+
     async def adopt_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         """Return the facts with *ref* as the source of those whose messages it has, too, as a fork."""
 

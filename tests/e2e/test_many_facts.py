@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
+import pytest
+
 from remanence import Fact, Memory, Message
+from remanence.context_reader import SHOWN_FACTS
 from remanence.facts.extraction import KNOWN_FACTS
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -10,32 +13,35 @@ from remanence.testing import FixedClock
 from remanence.types import FactChanges
 
 IN_MEMORY = "sqlite:///:memory:"
+WISH = "Please answer without tables."
+VITAL = "I'm allergic to peanuts and carry an EpiPen."
 
 
-async def store_with(clock: FixedClock, *first: str, then: int) -> Store:
+def fact(summary: str, number: int) -> Fact:
+    at = FixedClock().now() - timedelta(days=400) + timedelta(minutes=number)
+    return Fact(
+        id=f"fact_{number:06}",
+        tenant="default",
+        user="ana",
+        summary=summary,
+        type="profile",
+        created_at=at,
+        valid_from=at,
+        conversation="long ago",
+        first_seq=number,
+        last_seq=number,
+        made_by="extractive/1",
+    )
+
+
+async def store_with(*first: str, then: int) -> Store:
     """A store in which the user's first facts are older than as many others."""
     summaries = (
         *first,
         *(f"Parcel {number} went to Hall {number % 90}." for number in range(then)),
     )
-    begin = clock.now() - timedelta(days=400)
-    facts = tuple(
-        Fact(
-            id=f"fact_{number:06}",
-            tenant="default",
-            user="ana",
-            summary=summary,
-            type="profile",
-            created_at=begin + timedelta(minutes=number),
-            valid_from=begin + timedelta(minutes=number),
-            conversation="long ago",
-            first_seq=number,
-            last_seq=number,
-            made_by="extractive/1",
-        )
-        for number, summary in enumerate(summaries)
-    )
     store = await open_store(IN_MEMORY)
+    facts = tuple(fact(summary, number) for number, summary in enumerate(summaries))
     await store.save_facts(FactChanges(facts=facts))
     return store
 
@@ -43,7 +49,7 @@ async def store_with(clock: FixedClock, *first: str, then: int) -> Store:
 async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it() -> None:
     clock = FixedClock(prefix="x")
     told = ("My locker code is 4471.", "Ich habe eine Allergie gegen Kiwis.", "I like figs.")
-    store = await store_with(clock, *told, then=KNOWN_FACTS)
+    store = await store_with(*told, then=KNOWN_FACTS)
     async with Memory.open(store, clock=clock) as memory:
         chat = memory.conversation("c", user="ana")
         await chat.append(
@@ -59,9 +65,35 @@ async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it()
 
 async def test_a_fact_ends_what_it_denies_however_many_were_told_in_between() -> None:
     clock = FixedClock(prefix="x")
-    store = await store_with(clock, "I am allergic to kiwis.", then=KNOWN_FACTS)
+    store = await store_with("I am allergic to kiwis.", then=KNOWN_FACTS)
     async with Memory.open(store, clock=clock) as memory:
         new = await memory.facts.save("I am not allergic to kiwis.", user="ana")
         found = await memory.facts.search("allergic to kiwis", user="ana")
 
     assert found == (new,)
+
+
+@pytest.mark.parametrize(
+    ("newer", "kept"),
+    [
+        ("Parcel {} went to Hall 9.", (WISH, VITAL)),
+        ("I have a severe allergy to additive E{}.", (WISH,)),
+    ],
+)
+async def test_contexts_keep_wishes_and_what_is_vital_however_many_facts_are_newer(
+    newer: str, kept: tuple[str, ...]
+) -> None:
+    clock = FixedClock()
+    store = await open_store(IN_MEMORY, clock=clock)
+    async with Memory.open(store, clock=clock) as memory:
+        chat = memory.conversation("long ago", user="ana")
+        await chat.append(Message.user(f"{WISH} {VITAL}"))
+        await chat.end()
+        clock.advance(400 * 86_400)
+        facts = tuple(fact(newer.format(number), number) for number in range(SHOWN_FACTS))
+        await store.save_facts(FactChanges(facts=facts))
+        chat = memory.conversation("now", user="ana")
+        await chat.append(Message.user("Hi!"))
+        shown = (await chat.context()).to_text()
+
+    assert [text for text in kept if text not in shown] == []

@@ -258,3 +258,27 @@ def undo_fact_repetitions(path: Path) -> None:
         connection.execute("DROP TABLE fact_repetitions")
         connection.execute("DELETE FROM schema_migrations WHERE name = 'fact_repetitions'")
     connection.close()
+
+
+async def test_wishes_and_saved_facts_of_an_older_file_have_a_worth(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    wish = fact("f1", "answer in Dutch", tags=("instruction", "wish"))
+    saved = fact("f3", "keeps bees", made_by="saved", tags=("wish",))
+    await store.save_facts(new(wish, fact("f2", "likes figs"), saved))
+    await store.close()
+    undo_worth_of_facts(path)
+
+    store = await open_store(url(path))
+
+    assert await store.lasting_facts(ANA, limit=9) == (wish, saved)
+    await store.close()
+
+
+def undo_worth_of_facts(path: Path) -> None:
+    """Make a file what it was before facts had a worth."""
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("DROP INDEX facts_by_worth")
+        connection.execute("ALTER TABLE facts DROP COLUMN worth")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'worth_of_facts'")
+    connection.close()

@@ -230,3 +230,20 @@ def test_a_page_of_facts_takes_as_many_steps_at_the_end_of_thousands_as_of_a_few
     few, many = page_steps(100), page_steps(2_000)
     assert 0 < many[0] <= 1.2 * few[0]
     assert 0 < many[1] <= 1.2 * few[1]
+
+
+def test_the_facts_of_most_worth_take_as_many_steps_among_thousands_as_among_a_few(
+    tmp_path: Path,
+) -> None:
+    def lasting_steps(number: int) -> int:
+        connection = connect(tmp_path / f"{number}.db", 1)
+        saved = [fact(f"f{n}", f"fact {n}") for n in range(number)]
+        worth = {each.id: place / 7 % 1 for place, each in enumerate(saved)}
+        with connection:
+            facts.save(connection, FactChanges(facts=tuple(saved), worth=worth))
+        taken = steps(connection, partial(facts.lasting, owner=ANA, limit=50))
+        connection.close()
+        return taken
+
+    few, many = lasting_steps(100), lasting_steps(2_000)
+    assert 0 < many <= 1.2 * few

@@ -11,6 +11,7 @@ from remanence.facts.current import CurrentFacts
 from remanence.facts.named import find_named
 from remanence.facts.relations import contradicts, is_verbatim, say_same, score_of_fact_end
 from remanence.facts.tags import SAVED, is_wish
+from remanence.facts.worth import worth_of
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 _FEW_FACTS = 16
@@ -86,6 +87,7 @@ def merge_facts(
         ended=tuple(merge.ended.values()),
         repetitions=tuple(merge.repetitions),
         newest=known[0].id if known else "",
+        worth={fact.id: worth_of(fact) for fact in merge.added.values()},
         requests=requests,
     )
 

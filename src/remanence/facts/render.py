@@ -9,6 +9,7 @@ from typing import NamedTuple
 from remanence.dates.local_time import to_zone, zone_of_user
 from remanence.facts.relations import is_stated_in
 from remanence.facts.tags import SAVED, is_wish
+from remanence.facts.worth import score_of_knowing, with_floor
 from remanence.observers.extractive.sentence_scores import standing_of
 from remanence.observers.learned.fact import KNOW, fact_scores
 from remanence.observers.learned.features import Line
@@ -107,7 +108,7 @@ def other_facts_text(
 ) -> str:
     """Return the facts of other conversations that fit, wishes first; empty if there are none.
 
-    Those are chosen of which a learned score says most surely that a new conversation should know
+    Wishes take up to half of the room before others. Those are chosen of which a learned score says most surely that a new conversation should know
     them, such as a name, an allergy or a rule, less for the older ones: what was said later may have
     ended them. Days are in *zone*, by default the UTC offset of the user's newest message.
     """
@@ -116,7 +117,9 @@ def other_facts_text(
     newest = max((fact.valid_from for fact in others), default=datetime.min.replace(tzinfo=UTC))
     others.sort(key=lambda fact: (_known(fact, newest), fact.valid_from), reverse=True)
     layout = _Layout(WISHES, f"{HEADING}\n{PREAMBLE}", zone or _zone(snapshot))
-    return _render(layout, others, max_tokens, count_text)
+    wishes = _choose(layout, filter(is_wish, others), max_tokens // 2, count_text)[layout.wishes]
+    ranked = dict.fromkeys((*wishes, *others))
+    return _render(layout, ranked, max_tokens, count_text)
 
 
 def own_facts_text(
@@ -135,7 +138,7 @@ def own_facts_text(
     """
     here = snapshot.state.ref.id
     standing = {
-        fact: _score(fact, standing_of(scorer().score(Line(fact.summary, "user"))))
+        fact: with_floor(fact, standing_of(scorer().score(Line(fact.summary, "user"))))
         for fact in facts
         if is_own(fact, here)
     }
@@ -173,12 +176,7 @@ def _known(fact: Fact, newest: datetime) -> float:
     *newest* is the time of the newest one.
     """
     days = (newest - fact.valid_from).total_seconds() / _SECONDS_OF_DAY
-    return _score(fact, fact_scores(fact.summary)[KNOW]) - _AGING * log2(1 + days)
-
-
-def _score(fact: Fact, score: float) -> float:
-    """Return the score of a fact; that of one that was saved is at least at the limit."""
-    return max(score, 0.0) if fact.made_by == SAVED else score
+    return score_of_knowing(fact) - _AGING * log2(1 + days)
 
 
 def _zone(snapshot: Snapshot) -> tzinfo:

@@ -50,7 +50,7 @@ TABLES = (
     Table("journal", "conversation, version", LOG.columns.removeprefix("version, ")),
     Table("model_calls", "key", f'conversation, tenant, "user", {USAGES.columns}'),
     Table("fact_owners", "key", 'tenant, "user"'),
-    Table("facts", "key", f"owner, plain, {FACTS.columns}"),
+    Table("facts", "key", f"owner, plain, worth, {FACTS.columns}"),
     Table("fact_repetitions", "key", f"fact, {REPETITIONS.columns}"),
     Table("facts_pins", "conversation", f"owner, {PINS.columns}"),
     Table("vectors", "item, model", "conversation, vector"),

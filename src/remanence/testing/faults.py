@@ -120,6 +120,7 @@ class FaultyStore:
     conversations = _forward(Store.conversations)
     search = _forward(Store.search)
     facts = _forward(Store.facts)
+    lasting_facts = _forward(Store.lasting_facts)
     adopt_facts = _forward(Store.adopt_facts)
     unshared_facts = _forward(Store.unshared_facts)
     fact = _forward(Store.fact)

@@ -91,7 +91,8 @@ class FactChanges:
     its successor, and is put between that and the facts it had replaced. `repetitions` repeat known
     or new facts. `newest` is the id of the newest current fact that they were compared with, "" if
     there was none, and `newest_ever` that of the newest one with those that ended; a store writes
-    nothing if the owner has another by then. None skips a check.
+    nothing if the owner has another by then. None skips a check. `worth` is how much new conversations
+    should know each new fact, by its id; one without is found among the newest only.
     `requests` is the number of requests to forget, which may have ended no fact.
     """
 
@@ -102,6 +103,7 @@ class FactChanges:
     newest: str | None = None
     newest_ever: str | None = None
     requests: int = 0
+    worth: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def forgotten(self) -> tuple[str, ...]:

@@ -82,6 +82,15 @@ def of_owner(
     return tuple(_fact(row) for row in rows)
 
 
+def lasting(connection: Connection, owner: Owner, *, limit: int) -> tuple[Fact, ...]:
+    rows = connection.execute(
+        _SELECT + "WHERE owner = ? AND valid_to IS NULL AND worth IS NOT NULL "
+        "ORDER BY worth DESC, facts.key DESC LIMIT ?",
+        (_key(connection, owner), limit),
+    )
+    return tuple(_fact(row) for row in rows)
+
+
 def _by_key(connection: Connection, key: int) -> Fact:
     return _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
 
@@ -195,7 +204,7 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
     for fact in changes.facts:
         if later := saved.get(fact.superseded_by or ""):
             fact = replace(fact, superseded_by=later.id)  # noqa: PLW2901 - one with the words of another
-        saved[fact.id] = new = _insert(connection, owner_key, fact)
+        saved[fact.id] = new = _insert(connection, owner_key, fact, changes.worth.get(fact.id))
         for old_id, new_id in changes.replaced.items():
             old = saved.get(old_id)
             current_id = old.id if old else old_id
@@ -365,8 +374,9 @@ def _replace(connection: Connection, owner_key: int, key: int, old: Fact, new: F
         f"SELECT {REPETITIONS.columns} FROM fact_repetitions WHERE fact = ? AND id != ? ORDER BY key",  # noqa: S608 - a constant
         (key, new.id),
     ).fetchall()
+    worth = connection.execute("SELECT worth FROM facts WHERE key = ?", (key,)).get
     _erase(connection, owner_key, [key])
-    written = _insert(connection, owner_key, new)
+    written = _insert(connection, owner_key, new, worth)
     for row in rows:
         again = REPETITIONS.decode(row, tenant=new.tenant, user=new.user)
         _repeat(connection, owner_key, written, again)
@@ -437,7 +447,7 @@ def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
     return None if row is None else PINS.decode(row, name=conversation)
 
 
-def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
+def _insert(connection: Connection, owner_key: int, fact: Fact, worth: float | None) -> Fact:
     plain = plain_summary(fact.summary)
     row = connection.execute(
         _SELECT + "WHERE owner = ? AND plain = ? AND valid_to IS NULL", (owner_key, plain)
@@ -447,9 +457,9 @@ def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
         _repeat(connection, owner_key, known, fact)
         return known
     key: int = connection.execute(
-        f"INSERT INTO facts (owner, plain, {FACTS.columns}) VALUES (?, ?, {FACTS.places}) "  # noqa: S608 - constants
-        "RETURNING key",
-        (owner_key, plain, *FACTS.encode(fact)),
+        f"INSERT INTO facts (owner, plain, worth, {FACTS.columns}) "  # noqa: S608 - constants
+        f"VALUES (?, ?, ?, {FACTS.places}) RETURNING key",
+        (owner_key, plain, worth, *FACTS.encode(fact)),
     ).get
     if fact.valid_to is None:
         connection.add_words("facts_index", key, scope(owner_key), fact.summary)

@@ -229,6 +229,7 @@ class SQLStore(ABC):
     end_turn = write_method(turns.end)
 
     facts = read_method(facts_sql.of_owner)
+    lasting_facts = read_method(facts_sql.lasting)
     adopt_facts = read_method(forking.adopt_facts)
     unshared_facts = read_method(forking.unshared_facts)
     fact = read_method(facts_sql.get)

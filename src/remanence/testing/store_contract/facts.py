@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -57,6 +58,24 @@ class FactContract(Handles):
         assert await store.save_facts(new(whole)) == (whole,)
         assert await other.facts(ANA) == (whole,)
         assert await other.fact(ANA, "f1") == whole
+
+    async def test_facts_of_most_worth_come_first(self, store: Store) -> None:
+        facts = [fact(f"f{n}", f"fact {n}") for n in range(6)]
+        worth = {"f0": inf, "f1": 0.5, "f2": 9.0, "f4": 0.5, "f5": -2.0}
+        await store.save_facts(replace(new(*facts, f2="f5"), worth=worth))
+
+        assert [f.id for f in await store.lasting_facts(ANA, limit=3)] == ["f0", "f4", "f1"]
+        assert len(await store.lasting_facts(ANA, limit=9)) == 4
+        assert await store.lasting_facts(BOB, limit=9) == ()
+
+    async def test_a_revived_fact_keeps_its_worth(self, store: Store) -> None:
+        first = fact("f1", "lives in Rome")
+        await store.save_facts(replace(new(first), worth={"f1": 0.5}))
+        await store.save_facts(new(fact("f2", "lives in Oslo", conversation=REF.id), f1="f2"))
+        await tape(store, 1)
+        await store.delete(REF)
+
+        assert await store.lasting_facts(ANA, limit=1) == (first,)
 
     async def test_facts_come_newest_first_and_no_more_than_asked_for(self, store: Store) -> None:
         await store.save_facts(new(*(fact(f"f{n}", f"fact {n}") for n in range(4))))
