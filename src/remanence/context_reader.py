@@ -22,6 +22,7 @@ from remanence.facts.render import (
     prefix_markers,
     render_curated,
 )
+from remanence.facts.wrong_clock import correct_times
 from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
@@ -268,14 +269,14 @@ class ContextReader:
         if pin is not None and (pin.marker, pin.own_marker) == (first, last):
             return pin
         known = pin.text if pin is not None and pin.marker == first else None
-        text, own_text = await self._choose_facts(snapshot, owner, known)
+        text, own_text = await self._choose_facts(snapshot, owner, known, now=now)
         chosen = FactsPin(marker=first, text=text, own_marker=last, own_text=own_text, at=now)
         if snapshot.state.key:  # a conversation without messages has no row to pin to
             await write_if_possible(self.runtime.store.pin_facts(snapshot.state, owner, chosen))
         return chosen
 
     async def _choose_facts(
-        self, snapshot: Snapshot, owner: Owner, known: str | None
+        self, snapshot: Snapshot, owner: Owner, known: str | None, *, now: datetime
     ) -> tuple[str, str]:
         """Choose the facts before the notes, unless *known*, and the conversation's own facts.
 
@@ -284,7 +285,7 @@ class ContextReader:
         reflection yields more.
         """
         count, most = self.runtime.count_text, self.runtime.policy.facts_budget
-        facts = await self._known_facts(owner)
+        facts = await self._known_facts(owner, now=now)
         facts = await self.runtime.store.adopt_facts(self.ref, facts)
         choose_own = partial(own_facts_text, facts, snapshot, count_text=count, zone=self.timezone)
         if known is not None:
@@ -306,14 +307,14 @@ class ContextReader:
         )
         return "\n\n".join(filter(None, (by_hand, others))), own
 
-    async def _known_facts(self, owner: Owner) -> tuple[Fact, ...]:
+    async def _known_facts(self, owner: Owner, *, now: datetime) -> tuple[Fact, ...]:
         """Return the newest facts, and those of a user with many more that are worth most."""
         store = self.runtime.store
-        newest = await store.facts(owner, limit=SHOWN_FACTS)
-        if len(newest) < SHOWN_FACTS:
-            return newest
-        lasting = await store.lasting_facts(owner, limit=LASTING_FACTS)
-        return tuple({fact.id: fact for fact in (*newest, *lasting)}.values())
+        facts = await store.facts(owner, limit=SHOWN_FACTS)
+        if len(facts) == SHOWN_FACTS:
+            lasting = await store.lasting_facts(owner, limit=LASTING_FACTS)
+            facts = tuple({fact.id: fact for fact in (*facts, *lasting)}.values())
+        return correct_times(facts, now=now, unknown=now)
 
     async def _with_quotes(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None

@@ -517,7 +517,7 @@ class FactStore(Protocol):
         """
 
     async def lasting_facts(self, owner: Owner, *, limit: int) -> tuple[Fact, ...]:
-        """Return current facts that have a worth, the highest first; of equal ones the last written."""
+        """Return the current facts of the highest worth, last written first."""
 
     async def adopt_facts(self, ref: ConversationRef, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         """Return the facts with *ref* as the source of those whose messages it has, too, as a fork."""

@@ -1378,6 +1378,30 @@ async def test_a_message_dated_ahead_by_a_wrong_clock_pins_no_fact() -> None:
     assert [fact.summary for fact in facts] == ["I live in Porto."]
 
 
+async def test_facts_dated_ahead_by_a_wrong_clock_are_reported_and_shown_under_no_such_day() -> (
+    None
+):
+    years = timedelta(days=1_400)
+    clock = FixedClock()
+    async with Memory.open(IN_MEMORY, clock=clock) as memory:
+        await tell(memory, "first", "I keep bees.")
+        clock.advance(years.total_seconds())
+        await tell(memory, "second", "I'm allergic to peanuts.")
+        ahead = clock.now()
+        clock.advance(-years.total_seconds())
+        chat = memory.conversation("third", user="ana")
+        await chat.append(Message.user("Hi!"))
+        (shown,) = texts(await chat.context(), "facts")
+        (problem,) = await memory.check()
+
+    assert "peanuts" in shown
+    assert str(ahead.year) not in shown
+    assert problem.what == (
+        "current facts of user 'ana' of tenant 'default' that a wrong clock dated ahead: 1, up to "
+        f"{ahead:%Y-%m-%d}"
+    )
+
+
 async def test_the_day_of_a_fact_is_that_of_the_handles_time_zone_when_it_was_said() -> None:
     zone = ZoneInfo("Europe/Berlin")
     clock = FixedClock()

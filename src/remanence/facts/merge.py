@@ -12,6 +12,7 @@ from remanence.facts.named import find_named
 from remanence.facts.relations import contradicts, is_verbatim, say_same, score_of_fact_end
 from remanence.facts.tags import SAVED, is_wish
 from remanence.facts.worth import worth_of
+from remanence.facts.wrong_clock import correct_times
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 _FEW_FACTS = 16
@@ -37,9 +38,12 @@ def merge_facts(
     that this one had replaced. A draft replaces the fact that it names, one that it denies, another
     home of the same person, and the fact that it most surely ends by a learned score. A saved one
     replaces the fact that it names whatever the times of both. A request to forget ends the facts
-    that it names; if there are none, a wish in the words of such a request is one.
+    that it names; if there are none, a wish in the words of such a request is one. Times of a clock
+    that was ahead count as in `correct_times`.
     """
     now = clock.now()
+    said_at = min((draft.valid_from or now for draft in drafts), default=now)
+    known, past = (correct_times(facts, now=now, unknown=said_at) for facts in (known, past))
     requests = sum(1 for draft in drafts if draft.forgets)
     ended = [fact for fact in past if fact.valid_to is not None]
     merge = _Merge(known, ended, CurrentFacts(known))

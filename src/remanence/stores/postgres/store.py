@@ -108,7 +108,7 @@ class PostgresStore(SQLStore):
     async def check(self) -> tuple[Problem, ...]:
         found = await self._read(
             lambda connection: (
-                *inconsistencies(connection, _INDEXED),
+                *inconsistencies(connection, _INDEXED, now=self._clock.now()),
                 *orphan_problems(connection),
                 *pgvector.problems(connection),
             )

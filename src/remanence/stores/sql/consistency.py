@@ -1,11 +1,13 @@
 """Consistency checks of a memory's tables: coverage by segments, token accounts, cursors, words."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from typing import LiteralString
 
 from remanence.policy.diagnosis import flush_command
+from remanence.policy.schedule import MAX_AHEAD
 from remanence.stores.rows import (
     FACTS,
     LOG,
@@ -15,6 +17,7 @@ from remanence.stores.rows import (
     STATE_COLUMNS,
     Row,
     decode_failed,
+    encode_instant,
     state_from_row,
 )
 from remanence.stores.sql.connection import Connection, WordIndex
@@ -109,7 +112,9 @@ _FAULTS: dict[str, LiteralString] = {
 """The message of each fault, and the query that finds it."""
 
 
-def inconsistencies(connection: Connection, indexed: LiteralString) -> Iterator[Problem]:
+def inconsistencies(
+    connection: Connection, indexed: LiteralString, *, now: datetime
+) -> Iterator[Problem]:
     """Yield the inconsistencies of the tables that all backends share.
 
     *indexed* begins a query for a text of an index, whose name has the place `{}`; a key ends it.
@@ -121,6 +126,7 @@ def inconsistencies(connection: Connection, indexed: LiteralString) -> Iterator[
     yield from _coverage(connection)
     yield from _failed_stretches(connection)
     yield from _missing_words(connection, indexed)
+    yield from _facts_ahead(connection, now)
 
 
 def _missing_words(connection: Connection, indexed: LiteralString) -> Iterator[Problem]:
@@ -132,6 +138,24 @@ def _missing_words(connection: Connection, indexed: LiteralString) -> Iterator[P
         if missing:
             what = f"{index} lacks {missing} {name}, which a search does not find by their words"
             yield Problem(conversation=None, level="error", what=what, remedy=COPY)
+
+
+def _facts_ahead(connection: Connection, now: datetime) -> Iterator[Problem]:
+    """Yield the users with current facts that a clock dated ahead."""
+    rows = connection.execute(
+        'SELECT "user", tenant, count(*), max(valid_from) FROM facts JOIN fact_owners '
+        "ON fact_owners.key = owner WHERE valid_to IS NULL AND valid_from BETWEEN ? AND '9999-12-32' "
+        'GROUP BY tenant, "user" ORDER BY tenant, "user"',
+        (encode_instant(now + MAX_AHEAD),),
+    )
+    for user, tenant, count, latest in rows:
+        yield Problem(
+            conversation=None,
+            level="warning",
+            what=f"current facts of user {user!r} of tenant {tenant!r} that a wrong clock dated ahead: "
+            f"{count}, up to {latest[:10]}",
+            remedy="they count as written right after the facts before them; if one is not true, correct it",
+        )
 
 
 def _undecodable_rows(connection: Connection) -> Iterator[Problem]:

@@ -84,8 +84,8 @@ def of_owner(
 
 def lasting(connection: Connection, owner: Owner, *, limit: int) -> tuple[Fact, ...]:
     rows = connection.execute(
-        _SELECT + "WHERE owner = ? AND valid_to IS NULL AND worth IS NOT NULL "
-        "ORDER BY worth DESC, facts.key DESC LIMIT ?",
+        _SELECT + "WHERE facts.key IN (SELECT key FROM facts WHERE owner = ? AND valid_to IS NULL "  # noqa: S608 - constants
+        "AND worth IS NOT NULL ORDER BY worth DESC, key DESC LIMIT ?) ORDER BY facts.key DESC",
         (_key(connection, owner), limit),
     )
     return tuple(_fact(row) for row in rows)

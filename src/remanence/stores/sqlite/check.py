@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 import apsw
 
@@ -17,7 +18,7 @@ _SCOPES = {"text_index": "c", "facts_index": "u"}
 _INDEXED = "SELECT 1 FROM {}_docsize WHERE id"
 
 
-def check(connection: Connection) -> tuple[Problem, ...]:
+def check(connection: Connection, *, now: datetime) -> tuple[Problem, ...]:
     """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
         return damage  # other findings in a damaged file mean nothing
@@ -28,7 +29,7 @@ def check(connection: Connection) -> tuple[Problem, ...]:
     ]
     return (
         *orphans,
-        *inconsistencies(connection, _INDEXED),
+        *inconsistencies(connection, _INDEXED, now=now),
         *_index(connection),
         *_bytes(connection),
     )

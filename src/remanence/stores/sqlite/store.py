@@ -129,7 +129,7 @@ class SQLiteStore(SQLStore):
         return await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
-        problems = await self._run_separately(check)
+        problems = await self._run_separately(partial(check, now=self._clock.now()))
         if not any(problem.level == "error" for problem in problems):
             try:
                 await self.probe()

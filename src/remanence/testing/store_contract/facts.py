@@ -59,12 +59,12 @@ class FactContract(Handles):
         assert await other.facts(ANA) == (whole,)
         assert await other.fact(ANA, "f1") == whole
 
-    async def test_facts_of_most_worth_come_first(self, store: Store) -> None:
+    async def test_facts_of_most_worth_are_found(self, store: Store) -> None:
         facts = [fact(f"f{n}", f"fact {n}") for n in range(6)]
         worth = {"f0": inf, "f1": 0.5, "f2": 9.0, "f4": 0.5, "f5": -2.0}
         await store.save_facts(replace(new(*facts, f2="f5"), worth=worth))
 
-        assert [f.id for f in await store.lasting_facts(ANA, limit=3)] == ["f0", "f4", "f1"]
+        assert [f.id for f in await store.lasting_facts(ANA, limit=3)] == ["f4", "f1", "f0"]
         assert len(await store.lasting_facts(ANA, limit=9)) == 4
         assert await store.lasting_facts(BOB, limit=9) == ()
 
