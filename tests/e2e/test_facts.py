@@ -1349,9 +1349,12 @@ async def test_a_fact_says_by_which_version_and_weights_of_the_extractor_it_was_
     assert re.fullmatch(rf"extractive/\d+-{checksum()}", fact.made_by)
 
 
-async def test_conversations_of_a_user_that_end_at_once_pay_for_one_extraction_each() -> None:
+async def test_conversations_of_a_user_that_end_at_once_extract_and_compare_facts_once_each() -> (
+    None
+):
     extractor, summaries = SimultaneousFacts(), {"Plays chess.", "Keeps bees.", "Speaks Danish."}
-    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+    store = FaultyStore(await open_store(IN_MEMORY))
+    async with Memory.open(store, policy=FULL, extractor=extractor) as memory:
         chats = [memory.conversation(summary, user="ana") for summary in summaries]
         for chat in chats:
             await chat.append(Message.user(TOLD[2]))
@@ -1360,8 +1363,25 @@ async def test_conversations_of_a_user_that_end_at_once_pay_for_one_extraction_e
                 ends.create_task(chat.end())
         facts = await memory.facts.list(user="ana")
 
-    assert len(extractor.requests) == 3
+    assert len(extractor.requests) == store.calls.count("commit_facts") == 3
     assert {fact.summary for fact in facts} == summaries
+
+
+async def test_neither_turns_nor_saves_wait_while_facts_of_the_user_are_committed() -> None:
+    store = FaultyStore(await open_store(IN_MEMORY))
+    committing = store.hold("commit_facts")
+    async with Memory.open(store, policy=FULL) as memory, asyncio.TaskGroup() as ends:
+        for name in ("first", "second"):
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user(f"My {name} dog is called Rex."))
+            ends.create_task(chat.end())
+        await committing.reached.wait()
+        async with asyncio.timeout(5):
+            chat = memory.conversation("third", user="ana")
+            await chat.append(Message.user("Hi!"))
+            await chat.context()
+            await memory.facts.save("I keep bees.", user="ana")
+        committing.opened.set()
 
 
 async def test_a_message_dated_ahead_by_a_wrong_clock_pins_no_fact() -> None:

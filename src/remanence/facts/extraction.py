@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.background import guard_host_code
@@ -54,12 +55,16 @@ Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Runs an extractor and compares its facts with the known ones; stateless."""
+    """Runs an extractor and compares its facts with the known ones; stateless but for its locks."""
 
     store: Store
     policy: Policy
     extractor: FactExtractor
     clock: Clock
+    # One lock per owner whose facts this process merges: of merges at once all but one are in vain.
+    _merging: WeakValueDictionary[Owner, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
 
     async def next_messages(self, state: MemoryState, end: int) -> Sequence[Message]:
         """Return the next messages of a conversation for one extraction, up to *end*."""
@@ -100,6 +105,13 @@ class Extraction:
                 before=[message for message in seen if message.seq <= after],
                 spoken=True,
             )
+        async with self._merging.setdefault(owner, asyncio.Lock()):
+            return await self._commit(state, drafts, owner, last_seq)
+
+    async def _commit(
+        self, state: MemoryState, drafts: Sequence[FactDraft], owner: Owner, last_seq: int
+    ) -> bool:
+        """Merge and commit drafts, again if other facts of the owner are committed meanwhile."""
         for _ in range(TRIES):
             changes = await self.merge(drafts, owner, state.ref) if drafts else FactChanges()
             committed = await self.store.commit_facts(
@@ -109,7 +121,11 @@ class Extraction:
                 telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
                 return True
             current = await self.store.state(state.ref)
-            if current is None or current.facts_seq != after or current.erasures != state.erasures:
+            if (
+                current is None
+                or current.facts_seq != state.facts_seq
+                or current.erasures != state.erasures
+            ):
                 break
         return False
 
