@@ -48,7 +48,12 @@ async def store_with(*first: str, then: int) -> Store:
 
 async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it() -> None:
     clock = FixedClock(prefix="x")
-    told = ("My locker code is 4471.", "Ich habe eine Allergie gegen Kiwis.", "I like figs.")
+    told = (
+        "My locker code is 4471.",
+        "Ich habe eine Allergie gegen Kiwis.",
+        "J'ai de l'asthme.",
+        "I like figs.",
+    )
     store = await store_with(*told, then=KNOWN_FACTS)
     async with Memory.open(store, clock=clock) as memory:
         chat = memory.conversation("c", user="ana")
@@ -56,6 +61,8 @@ async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it()
             Message.user("Forget my locker code."),
             Message.assistant("I will."),
             Message.user("Vergiss bitte, dass ich eine Allergie gegen Kiwis habe."),
+            Message.assistant("Mach ich."),
+            Message.user("D'accord, oublie que j'ai de l'asthme."),
         )
         await chat.end()
         left = {fact.summary for fact in await memory.facts.list(user="ana")}

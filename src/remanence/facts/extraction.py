@@ -50,6 +50,9 @@ TRIES = 20
 EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
+_APOSTROPHES = str.maketrans("'’", "  ")
+"""The index has both words of "l'asthme"."""
+
 Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequence[Message]]]
 
 
@@ -198,7 +201,8 @@ async def known_facts(store: Store, owner: Owner, drafts: Sequence[FactDraft]) -
         return known
     newest, older = {fact.id for fact in known}, set[Fact]()
     for draft in drafts:
-        words = " ".join(sorted(content_of(draft.summary)))
+        said = draft.summary.translate(_APOSTROPHES)
+        words = " ".join(sorted(content_of(said)))
         limit = KNOWN_FACTS if draft.forgets else RELATED_FACTS
         older.update(
             await store.search_facts(
