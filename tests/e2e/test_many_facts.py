@@ -46,6 +46,7 @@ async def store_with(*first: str, then: int) -> Store:
     return store
 
 
+@pytest.mark.timeout(120)
 async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it() -> None:
     clock = FixedClock(prefix="x")
     told = (

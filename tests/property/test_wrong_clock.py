@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from remanence import Memory, Message
@@ -23,6 +24,7 @@ SAID = (
 PLACES = st.integers(0, len(SAID))
 
 
+@pytest.mark.timeout(120)
 @settings(max_examples=12, deadline=None)
 @given(PLACES, PLACES, st.integers(2, 4_000))
 @example(0, 1, 1_400)
