@@ -27,6 +27,7 @@ _FIRST = frozenset({"0", "1", "a"})
 _MARKS = frozenset(".:：)）")
 """Marks between a label and what is said about that point: "b) no idea"."""
 _PAUSES = frozenset('.,;:!?。、，；：！？…–—()（）"“”&+/')
+_DASHES = frozenset("-–—")
 _EDGE = ""
 _COUNTS = frozenset({"how", "when"})
 """Classes of words in a question that a number answers."""
@@ -77,43 +78,71 @@ class Options(NamedTuple):
             return ()
         tokens = [_Token(_EDGE, ()), *_tokens(sentence), *(2 * [_Token(_EDGE, ())])]
         small = vocabulary_of(sentence).function_words | determiners()
-        labels = {at: token.text for at, token in enumerate(tokens) if token.text in self.entries}
-        found = {
-            at
-            for at, label in labels.items()
-            if self._is_named(self.entries[label], tokens, at, small)
-        }
-        joined = {at for at in labels if self._is_join(tokens, at - 1) and at - 2 in found}
-        joined |= {at for at in labels if self._is_join(tokens, at + 1) and at + 2 in found}
-        named = dict.fromkeys(labels[at] for at in sorted(found | joined))
+        named = dict.fromkeys(
+            token.text
+            for run in self._runs(tokens)
+            if self._is_named(run, tokens, small)
+            for token in tokens[run.start : run.stop]
+            if token.text in self.entries
+        )
         return [self.entries[label] for label in named]
 
-    def _is_named(
-        self, option: Option, tokens: Sequence[_Token], at: int, small: frozenset[str]
-    ) -> bool:
-        before, label, behind, second = tokens[at - 1 : at + 3]
-        if option.kind and before.text == option.kind:
-            return True
-        if behind.text in _MARKS and second.text != _EDGE:
-            return option.text.rstrip().endswith(ASKS)  # what is behind is about that point
-        opens = before.is_pause or self._is_join(tokens, at - 1)
-        ends = behind.is_pause or self._is_join(tokens, at + 1)
-        is_number = label.text.isdigit()
-        if opens and ends:
-            return not (is_number and self.counts)
-        if is_number:
-            if before.text in determiners() and not self.counts:
-                return ends or bool(behind.classes) or behind.text in small
-            return opens and not _BEHIND_LABEL.isdisjoint(behind.classes)
-        if opens:
-            return label.text not in _words_of_a_letter()
-        return ends and (bool(before.classes) or before.text in small)
+    def _runs(self, tokens: Sequence[_Token]) -> Iterator[range]:
+        """Yield where labels are with one short word or mark between them: "1 and 3", "a, b or c"."""
+        run = range(0)
+        for at, token in enumerate(tokens):
+            if token.text in self.entries:
+                if run and at == run.stop + 1 and _may_join(tokens[run.stop]):
+                    run = range(run.start, at + 1)
+                else:
+                    if run:
+                        yield run
+                    run = range(at, at + 1)
+        if run:
+            yield run
 
-    def _is_join(self, tokens: Sequence[_Token], at: int) -> bool:
-        """Return whether a short word is between two labels."""
-        if not 0 < at < len(tokens) - 1 or len(tokens[at].text) > _MAX_JOIN:
-            return False
-        return all(side.text in self.entries for side in (tokens[at - 1], tokens[at + 1]))
+    def _is_named(self, run: range, tokens: Sequence[_Token], small: frozenset[str]) -> bool:
+        before, label = tokens[run.start - 1 : run.start + 1]
+        last, behind, second = tokens[run.stop - 1 : run.stop + 2]
+        kind = self.entries[label.text].kind
+        if kind and before.text == kind:
+            return True
+        ends_sentence = len(run) > 1 and behind.text == "."
+        if behind.text in _MARKS and second.text != _EDGE and not ends_sentence:
+            about_it = self.entries[last.text]  # what is behind is about that point
+            return about_it.text.rstrip().endswith(ASKS)
+        if before.is_pause and behind.is_pause:
+            return not (label.text.isdigit() and self.counts)
+        if not label.text.isdigit():
+            return _is_letter_of_option(run, before, last, behind, small)
+        if before.text in determiners() and not self.counts:
+            return behind.is_pause or bool(behind.classes) or behind.text in small
+        is_several = len(run) > 1 and not _counts_things(tokens[run.start : run.stop], behind)
+        if is_several and (before.is_pause or behind.is_pause):
+            return True
+        return (is_several or before.is_pause) and not _BEHIND_LABEL.isdisjoint(behind.classes)
+
+
+def _may_join(between: _Token) -> bool:
+    return len(between.text) <= _MAX_JOIN and between.text not in _MARKS
+
+
+def _is_letter_of_option(
+    run: range, before: _Token, last: _Token, behind: _Token, small: frozenset[str]
+) -> bool:
+    """Return whether a letter, or several, are labels rather than words, such as "a"."""
+    is_behind_small = bool(before.classes) or before.text in small
+    if len(run) > 1 and (before.is_pause or is_behind_small):
+        return True
+    if len(run) > 1 or before.is_pause:
+        return last.text not in _words_of_a_letter()
+    return behind.is_pause and is_behind_small
+
+
+def _counts_things(numbers: Sequence[_Token], behind: _Token) -> bool:
+    """Return whether numbers say how many of the things behind them: "2 or 3 times", "1 and 2 days"."""
+    is_range = any("or" in token.classes or token.text in _DASHES for token in numbers)
+    return is_range or "unit" in behind.classes
 
 
 @lru_cache(maxsize=8)
