@@ -155,6 +155,9 @@ async def test_a_task_or_a_choice_in_a_question_is_no_wish(text: str) -> None:
     [
         "Could you remember that my shoes are Brooks Ghost, size 6.5?",
         "Can you please remember that I'm allergic to wool?",
+        "Could you store my code 99?",
+        "Can you call me by my first name?",
+        "Kannst du dir merken, dass ich vegan bin?",
         "Kannst du dir bitte merken, dass ich Schuhgröße 39 habe?",
         "Peux-tu noter que je suis allergique au latex ?",
     ],
@@ -168,6 +171,9 @@ async def test_a_request_to_remember_in_the_form_of_a_question_is_a_whole_fact(t
     [
         "Can you book me a table at my favourite place?",
         "Could you find my keys?",
+        "Could you list my phone number?",
+        "Can you tell me what my size is?",
+        "Kannst du mir meine Termine zeigen?",
         "Can you check whether my flight leaves at 9?",
         "Do you remember that I live in York?",
         "Can you explain why my rent went up?",

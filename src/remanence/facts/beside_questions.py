@@ -1,10 +1,11 @@
 """Statements beside questions: "I'm vegan, what can I cook?", "Which bus, my office is in Aker?"."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from operator import itemgetter
 
 from remanence.facts.lines import expresses_wish, is_own, is_request_to_forget, states
+from remanence.facts.requests import tokens_of
 from remanence.observers.addresses import behind_mentions
 from remanence.observers.extractive.dependence import is_few_words, names_speaker
 from remanence.observers.extractive.sentence_scores import is_borrowed, is_impersonal
@@ -13,7 +14,7 @@ from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.score import Scores, scorer
-from remanence.observers.learned.statements import STATED, statement_scores
+from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 
 _OPENING_MARK = "¿"
 _PERSONAL = 1.0
@@ -28,20 +29,25 @@ _FAVOR = frozenset({"can", "will", "would"})
 """Classes of verbs that ask a favor of "you"."""
 _GOVERNING = frozenset({"about", "for", "from", "if", "in", "to", "when", "with"})
 """Classes of words before "my" or "I" that make it a part of the favor: "Book a table at my hotel"."""
+_CLEARLY = 1.0
+"""Score of a wish from which a favor is one though it only names a thing: "Could you use my first name?"."""
 
 
 def asked_to_remember(asking: Line, at: Span) -> tuple[Span, Line] | None:
     """Return a favor that is asked in order to state something, with what it states of the user.
 
     "Could you note that my size is 39?" states something as a whole, without its mark, and from its
-    first "I" or "my" on, unlike "Could you find my keys?".
+    first "I" or "my" on, unlike "Could you find my keys?". Unless it is a wish, that has to be more than
+    the name of a thing: "Could you list my phone number?".
     """
     text = QUESTION_MARK.sub("", asking.text)
     start = _start_of_own(text)
     if start is None or not is_own(asking) or is_request_to_forget(asking):
         return None
     whole, kept = (asking._replace(text=f"{said}.") for said in (text, text[start:]))
-    is_meant = statement_scores(whole)[STATED] >= 0 and states(kept)
+    scores = statement_scores(whole)
+    says_more = _says_more(kept.text) or scores[WISHES] >= _CLEARLY
+    is_meant = says_more and scores[STATED] >= 0 and states(kept)
     return (Span(at.start, at.start + len(text)), kept) if is_meant else None
 
 
@@ -59,6 +65,16 @@ def _start_of_own(text: str) -> int | None:
         if "my" in classes or language.is_subject(word, "i"):
             return place.start() if _GOVERNING.isdisjoint(before) else None
     return None
+
+
+def _says_more(text: str) -> bool:
+    """Return whether a text with "my" says more of a thing than its name: not "my size", "my size is"."""
+    said = [one for one in tokens_of(text) if one[0][0].isalnum()]
+    if "my" not in said[0][1]:
+        return True
+    name = dropwhile(itemgetter(1), said)
+    told = dropwhile(lambda one: not one[1] and one[0].isalpha(), name)
+    return any(not classes or word.isdigit() for word, classes in told)
 
 
 def stated_beside(asking: Line, at: Span) -> Iterator[tuple[Span, Line]]:
