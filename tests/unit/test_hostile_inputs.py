@@ -19,6 +19,7 @@ from remanence.notes.redact import redact
 from remanence.observers.extractive.observer import extract
 from remanence.observers.extractive.outcomes import rows_of_tools
 from remanence.observers.extractive.sentences import sentences
+from remanence.observers.llm.line_heads import read_head
 from remanence.observers.observable import observable
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
@@ -133,6 +134,13 @@ def test_a_run_of_spaces_within_a_sentence_is_read_once() -> None:
     first, *_, last = sentences(f"One{' ' * 300_000}two.")
 
     assert (first.start, last.end) == (0, 300_007)
+
+
+def test_a_run_of_spaces_in_a_line_of_a_model_is_read_once() -> None:
+    """A search for numbers at the end of the line from each space would take minutes."""
+    line = f"The valve is open.{' ' * 300_000}It leaks."
+
+    assert read_head(line, range(1, 5)).rest == line
 
 
 def test_what_follows_a_command_is_read_once_however_often_it_is_repeated() -> None:

@@ -43,7 +43,7 @@ _ANY_PRIORITY = re.compile(rf"{_LEAD}(?:({_PRIORITY.upper()})\b{_TRAIL}|{_MARKED
 _ANY_TAG = re.compile(rf"{_LEAD}(?i:[\[(]({_TAG_NAMES})s?[\])]{_TRAIL}|({_TAG_NAMES}):)")
 _BRACED = rf"\{{\s?({_ANY_NUMBERS})\s?\}}|[\[(]\s?(?=#)({_ANY_NUMBERS})\s?[\])]"
 _ANY_SOURCE = re.compile(rf"{_LEAD}(?:{_BRACED}){_TRAIL}")
-_SOURCE_AT_END = re.compile(rf"\s*(?:{_BRACED})\.?$")
+_SOURCE_AT_END = re.compile(rf"(?<!\s)\s*+(?:{_BRACED})\.?$")
 
 
 class Stamp(NamedTuple):
