@@ -20,7 +20,7 @@ from remanence.testing import (
     check_coverage,
     check_tiling,
 )
-from remanence.types import Draft, Note
+from remanence.types import Draft, DroppedLine, Note
 
 SMALL = Policy(
     observe_tokens=600,
@@ -471,7 +471,8 @@ async def test_secrets_that_an_observer_of_ones_own_writes_are_no_part_of_its_no
     note = Note(
         text=secret, first_seq=1, last_seq=1, topic=secret, supersedes="password: Red77!abc"
     )
-    observer = ScriptedObserver([Draft(notes=(note,), made_by="own/1")])
+    line = DroppedLine(text=secret, reason="invented", detail=secret)
+    observer = ScriptedObserver([Draft(notes=(note,), made_by="own/1", dropped=(line,))])
     async with Memory.open("sqlite:///:memory:", observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(Message.user(WORDS))
@@ -480,6 +481,8 @@ async def test_secrets_that_an_observer_of_ones_own_writes_are_no_part_of_its_no
 
     (kept,) = observation.notes
     assert (kept.text, kept.topic, kept.supersedes) == ("password: [secret]",) * 3
+    (dropped,) = observation.dropped
+    assert (dropped.text, dropped.detail) == ("password: [secret]",) * 2
     assert "hunter2" not in observation.text
 
 

@@ -339,8 +339,7 @@ class SegmentWriter:
     ) -> Segment:
         """Return a segment with the notes of *draft*, checked against its source."""
         check_values(draft)
-        notes = await asyncio.to_thread(lambda: tuple(map(_without_secrets, draft.notes)))
-        draft = replace(draft, notes=notes)
+        draft = await asyncio.to_thread(_without_secrets, draft)
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()
@@ -373,8 +372,15 @@ class SegmentWriter:
         return _report(state, new, await self.store.replace_observation(state, new, old.id))
 
 
-def _without_secrets(note: Note) -> Note:
-    """Redact a note, as an observer of one's own may have read more than it was sent."""
+def _without_secrets(draft: Draft) -> Draft:
+    """Redact a draft, as an observer of one's own may have read more than it was sent."""
+    dropped = (
+        replace(line, text=redact(line.text), detail=redact(line.detail)) for line in draft.dropped
+    )
+    return replace(draft, notes=tuple(map(_redact_note, draft.notes)), dropped=tuple(dropped))
+
+
+def _redact_note(note: Note) -> Note:
     speaker, topic, was = (
         text and redact(text) for text in (note.speaker, note.topic, note.supersedes)
     )
