@@ -20,6 +20,7 @@ from remanence.background import Background
 from remanence.context.context import BlockKind
 from remanence.conversation import Conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
+from remanence.facts.extraction import Extraction
 from remanence.observers.learned.weights import checksum
 from remanence.protocols import ExtractRequest
 from remanence.runtime import Runtime
@@ -27,7 +28,15 @@ from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.invariants import check_extends
 from remanence.testing.models import ScriptedModel
-from remanence.types import FactChanges, FactDraft, MemoryState, ToolCallPart
+from remanence.types import (
+    ConversationRef,
+    FactChanges,
+    FactDraft,
+    MemoryState,
+    Note,
+    Owner,
+    ToolCallPart,
+)
 
 IN_MEMORY = "sqlite:///:memory:"
 FULL = Policy.default(note_ratio=1.0)
@@ -415,6 +424,22 @@ async def test_a_fact_whose_extractor_gives_no_time_holds_from_its_message_on(
         (home,) = await memory.facts.list(user="ana")
 
     assert (home.summary, home.valid_from.year) == ("I live in Oslo.", 2024)
+
+
+async def test_a_fact_may_have_the_source_of_a_note_that_begins_earlier() -> None:
+    """An idle conversation has its facts extracted before the observation that covers them, too."""
+    newest = Message.user("The harbour is full.").replace(seq=20)
+    note = Note(text="Ana likes boats.", first_seq=1, last_seq=20)
+    fact = FactDraft(summary="Ana likes boats.", first_seq=1, last_seq=20)
+    store = await open_store(IN_MEMORY)
+    extraction = Extraction(
+        store=store, policy=FULL, extractor=ScriptedFacts((fact,)), clock=FixedClock()
+    )
+    owner, source = Owner("default", "ana"), ConversationRef("default", "a")
+    found = await extraction.draft(owner, source, messages=[newest], notes=[note])
+    await store.close()
+
+    assert [(one.first_seq, one.last_seq) for one in found] == [(1, 20)]
 
 
 async def test_a_model_gives_a_wish_only_in_the_users_own_words() -> None:

@@ -172,12 +172,10 @@ class Extraction:
             now=self.clock.now(),
             before=tuple(before),
         )
-        seen = [message.seq for message in (*before, *messages)]
         async with step_timeout(self.policy.observe_timeout_seconds):
             with guard_host_code():
                 found = await self.extractor.extract(request)
-        seqs = range(min(seen, default=0), max(seen, default=-1) + 1)
-        checked = check_facts(found, made_by=self.extractor.name, seqs=seqs)
+        checked = check_facts(found, made_by=self.extractor.name, seqs=_seqs(request))
         drafts = tuple(_complete(draft, messages, request.now) for draft in checked)
         if spoken:
             said = (*before, *messages)
@@ -233,6 +231,13 @@ async def merge_known(
         return changes
     # A fact that was outdated when it was said is never among the known ones.
     return replace(changes, newest_ever="".join(fact.id for fact in newest))
+
+
+def _seqs(request: ExtractRequest) -> range:
+    """Return the message numbers of a request, with those of notes that begin before its messages."""
+    seqs = [message.seq for message in (*request.before, *request.messages)]
+    seqs += [seq for note in request.notes for seq in (note.first_seq, note.last_seq)]
+    return range(min(seqs, default=0), max(seqs, default=-1) + 1)
 
 
 def _complete(draft: FactDraft, messages: Sequence[Message], now: datetime) -> FactDraft:
