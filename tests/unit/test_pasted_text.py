@@ -22,6 +22,7 @@ FRAMED = (
     f"https://boats.example/\n{PAGE}",
     f"Context:\n{PAGE}\n\nQuestion: {ASKED}",
     f"Bob: hi\nAna: hi\nBob: {WISH}",
+    f"| Town | Boats |\n|---|---|\n| Porto | {WISH} |\n\n{ASKED}",
     f"{PAGE}\n\nContact us by mail.\n\nCan you summarise this?",
     f"{'We sell boats in Porto. ' * 20}\n{WISH}\n{'They come from Porto. ' * 50}",
 )
@@ -75,6 +76,7 @@ async def test_a_text_before_another_of_the_same_message_holds_no_wish() -> None
         f"I live in Kiel.\n---\n{WISH}",
         f"{WISH}\n\nhttps://boats.example/",
         f"I'm Ana.\n\n{WISH}\n\nHow do I cook rice?",
+        f"| Town | Boats |\n|---|---|\n| Porto | 3 |\n\n{WISH}",
         f"My rules:\n{WISH}\nNo emojis.",
         f"{WISH}\n\n{'We sell boats in Porto. ' * 70}",
         f"Language: German\nTone: brief\n{WISH}",

@@ -25,6 +25,8 @@ _FIELD = re.compile(rf"^{_LABEL}[^\S\n]*$", re.MULTILINE)
 """A label with its text below, as in "Context:"."""
 _NEXT_FIELD = re.compile(rf"\n[^\S\n]*\n(?={_LABEL}(?:\s|$))")
 _SPEAKER = re.compile(rf"^[^\S\n]*({_LABEL})(?=[^\S\n])", re.MULTILINE)
+_ROW = re.compile(r"^[^\S\n]*+\|[^\n]*", re.MULTILINE)
+"""A row of a table."""
 _MAX_CLOSING = 120
 
 
@@ -43,6 +45,7 @@ def _pasted_spans(text: str) -> Iterator[Span]:
     for start, end in element_spans(text):
         yield Span(start, end)
     yield from _between_frames(text)
+    yield from (Span(*row.span()) for row in _ROW.finditer(text))
     if source := _SOURCE.search(text):
         yield Span(source.start(), len(text))
     field = _FIELD.search(text)
