@@ -377,9 +377,11 @@ class Layout(NamedTuple):
 
     def _with_days(self, now: str, broke: int) -> str:
         """Add the newest days of a tail with a pause, if *now* does not tell them and they fit."""
+        if not broke:
+            return now
         tail = self.snapshot.tail
         starts = _starts_of_days(tail, _zone(self.request, tail) or UTC)
-        if not broke or (len(starts) == 2 and starts[1].message is tail[broke]):
+        if len(starts) == 2 and starts[1].message is tail[broke]:
             return now
         days = [f"{day} {_opening(message, 24)!r}" for day, message in starts]
         for first in range(max(0, len(days) - MAX_DAYS), len(days) - 1):
