@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from remanence import Memory, Policy
+from remanence.errors import StoreUnavailable
 from remanence.testing import check_coverage, check_tiling
 
 KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "40")) // 4
@@ -55,6 +56,34 @@ async def test_a_memory_that_is_killed_loses_nothing_and_goes_on(
             acknowledged.update((int(seq), text) for seq, text in texts.items())
         if path.exists():
             await check_memory(path, acknowledged)
+
+
+async def test_a_log_that_a_kill_left_without_its_file_is_refused_and_kept(
+    tmp_path: Path, run_processes: Run
+) -> None:
+    path, aside, log = (tmp_path / name for name in ("memory.db", "aside.db", "memory.db-wal"))
+    events = await run_processes(
+        kill_after=(20, 0), path=str(path), task="remember", processes=1, seed=1, lease_seconds=0.2
+    )
+    acknowledged = {int(seq): text for _, _, texts in events for seq, text in texts.items()}
+    before = log.read_bytes()
+    path.rename(aside)
+
+    for is_empty in (False, True):
+        if is_empty:
+            path.touch()
+        for read_only in (False, True):
+            with pytest.raises(StoreUnavailable) as refused:
+                async with Memory.open(f"sqlite:///{path}", read_only=read_only):
+                    pass
+            assert repr(str(path)) in str(refused.value)
+            assert repr(str(log)) in str(refused.value)
+            assert path.exists() == is_empty
+            assert log.read_bytes() == before
+
+    assert before
+    aside.replace(path)
+    await check_memory(path, acknowledged)
 
 
 @pytest.mark.timeout(120)

@@ -66,3 +66,17 @@ def test_a_key_with_an_unknown_scope_leaves_no_database(cli: Cli, tmp_path: Path
     assert run.returncode == 1
     assert "known are read, write, erase, metrics" in run.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("migrate",), ("delete", "a", "--yes")])
+def test_a_command_on_a_log_without_its_database_keeps_the_log(
+    cli: Cli, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    log = tmp_path / "memory.db-wal"
+    log.write_bytes(b"the log of a killed process")
+    run = cli(*command, "--db", "sqlite:///memory.db")
+
+    assert run.returncode == 1
+    assert "put the database file back beside its log, or move the log away" in run.stderr
+    assert str(log) in run.stderr
+    assert list(tmp_path.iterdir()) == [log]

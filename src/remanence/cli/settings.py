@@ -42,9 +42,12 @@ def with_agent(settings: Settings, *models: str) -> Settings:
 
 
 def require_database(url: str) -> None:
-    """Raise `StoreUnavailable` if *url* names a file that does not exist."""
+    """Raise `StoreUnavailable` if *url* names a file that does not exist.
+
+    A file whose write-ahead log is left is refused when it is opened.
+    """
     file = _file_of(url)
-    if file is not None and not file.exists():
+    if file is not None and not (file.exists() or Path(f"{file}-wal").exists()):
         raise StoreUnavailable(
             f"there is no database at {mask_password(url)}: name one with --db or REMANENCE_URL"
         )

@@ -198,7 +198,7 @@ def _size(file: Path) -> int:
     """Return the bytes of a file, and 0 for one that another process removed."""
     try:
         return file.stat().st_size
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
@@ -219,6 +219,8 @@ def _check_path(path: str, *, read_only: bool) -> None:
 def _check_file(path: str, *, read_only: bool) -> None:
     file, directory = Path(path), Path(path).parent
     is_name = bool(path) and "\0" not in path
+    if is_name:
+        _require_file_of_log(path)
     if read_only and not (is_name and file.exists()):
         raise StoreUnavailable(f"there is no database at {path!r}: name another file")
     if not is_name:
@@ -231,6 +233,16 @@ def _check_file(path: str, *, read_only: bool) -> None:
     if file.is_dir():
         raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
     _check_content(file, read_only=read_only)
+
+
+def _require_file_of_log(path: str) -> None:
+    """Raise if a write-ahead log has lost its database: SQLite would create another and delete the log."""
+    log = Path(f"{os.path.realpath(path)}-wal")  # beside the target of a link
+    if _size(log) and not _size(Path(path)):  # in this order: a new file is there before its log
+        raise StoreUnavailable(
+            f"{path!r} is missing or empty, but its write-ahead log {str(log)!r} is there, with the "
+            "messages written last: put the database file back beside its log, or move the log away"
+        )
 
 
 def _check_content(file: Path, *, read_only: bool) -> None:
