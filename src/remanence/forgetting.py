@@ -291,15 +291,18 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     if runtime.daily is not None:  # first, as a consolidation in progress still saves facts
         erasure.add(files=await runtime.daily.forget(owner))
     await runtime.ledger.settle()
+    conversations: list[str] = []
+    messages: list[ForgottenMessage] = []
+    segments: list[str] = []
     notes_gone = 0
     async for ref in conversations_of(runtime, owner):
-        messages = await _read_forgotten(runtime, ref, erasure.receipt.salt)
-        segments = await runtime.store.segments(ref, live=False)
-        notes_gone += _count_notes(segments)
-        found = [segment.id for segment in segments]
-        erasure.add(conversations=[ref.id], messages=messages, segments=found)
-    facts = await runtime.store.facts(owner, history=True)
-    erasure.add(facts=[fact.id for fact in facts])
+        conversations.append(ref.id)
+        messages += await _read_forgotten(runtime, ref, erasure.receipt.salt)
+        found = await runtime.store.segments(ref, live=False)
+        segments += [segment.id for segment in found]
+        notes_gone += _count_notes(found)
+    facts = [fact.id for fact in await runtime.store.facts(owner, history=True)]
+    erasure.add(conversations=conversations, messages=messages, segments=segments, facts=facts)
     gone = erasure.receipt
     refs = [ConversationRef(owner.tenant, name) for name in gone.conversations]
     await _forget_outside(runtime, refs, owner, gone.facts, erasure)
@@ -324,10 +327,14 @@ async def _forget_outside(
     """
     if owner is not None:
         await forget_vectors(runtime.fact_vectors, owner, facts)
-    for ref in refs:
-        runtime.drop_prompts(ref)
-        if (blocks := runtime.blocks(ref.tenant)) is not None:
-            erasure.add(files=await blocks.delete(ref.id))
+    files: list[str] = []
+    try:
+        for ref in refs:
+            runtime.drop_prompts(ref)
+            if (blocks := runtime.blocks(ref.tenant)) is not None:
+                files += await blocks.delete(ref.id)
+    finally:
+        erasure.add(files=files)
 
 
 class _Erasure:

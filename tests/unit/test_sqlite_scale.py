@@ -1,16 +1,18 @@
 """What the usual calls cost does not grow with the tape, counted in steps of SQLite's machine."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from remanence.clock import SystemClock
+from remanence.clock import Clock, SystemClock
 from remanence.protocols import EVERYTHING
 from remanence.stores.sql import facts, retention, search, segments, states, tape
-from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite import Database, SQLiteStore
 from remanence.stores.sqlite.fts import Connection, find_unindexed, index_aside
 from remanence.testing.store_contract.samples import ANA, REF, fact, observation, user
 from remanence.types import ConversationRef, FactChanges, Keep, Message, Retention, ToolCallPart
@@ -247,3 +249,39 @@ def test_the_facts_of_most_worth_take_as_many_steps_among_thousands_as_among_a_f
 
     few, many = lasting_steps(100), lasting_steps(2_000)
     assert 0 < many <= 1.2 * few
+
+
+class CountedDatabase(Database):
+    """A database that counts every hundredth step of its writer in `counts`."""
+
+    counts: ClassVar[list[int]] = []
+
+    def open_writer(self, clock: Clock) -> Connection:
+        def step() -> bool:
+            self.counts.append(1)
+            return False
+
+        connection = super().open_writer(clock)
+        connection.set_progress_handler(step, 100)
+        return connection
+
+
+async def test_ten_times_as_many_conversations_take_ten_times_as_many_steps_to_forget_their_user(
+    tmp_path: Path,
+) -> None:
+    async def forget_steps(number: int) -> int:
+        database = CountedDatabase(path=str(tmp_path / f"{number}.db"), durability="normal")
+        store = SQLiteStore(database, clock=CLOCK)
+        await store.open()
+        async with asyncio.TaskGroup() as group:
+            for name in range(number):
+                ref = ConversationRef("default", str(name))
+                group.create_task(store.append(ref, [user("x", id="m1")], user="ana"))
+        database.counts.clear()
+        await store.forget_user(ANA)
+        taken = len(database.counts)
+        assert await store.conversations(tenant="default", user="ana", limit=1) == ()
+        await store.close()
+        return taken
+
+    assert 0 < await forget_steps(1_000) < 12 * await forget_steps(100)

@@ -136,6 +136,7 @@ class SQLStore(ABC):
         now = self._clock.now()
 
         def delete(connection: Connection) -> tape.Deleted | None:
+            forking.leave_facts(connection, ref, self._clock)
             deleted = self._delete(connection, ref)
             if deleted is not None:
                 data = {"conversations": 1}
@@ -163,7 +164,6 @@ class SQLStore(ABC):
         return await self._write(forget)
 
     def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
-        forking.leave_facts(connection, ref, self._clock)
         deleted = tape.delete(connection, ref)
         if deleted is not None:
             facts_sql.erase_of_conversation(connection, ref, deleted.user)
