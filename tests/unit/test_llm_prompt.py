@@ -308,10 +308,41 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
         ("AGE-SECRET-KEY-1" + "Q7ZP" * 14, "[secret]"),
         ("https://hooks.slack.com/services/T0A1/B2C3/" + "a1B2" * 6, "https://[secret]"),
         ("bot token 8123456789:AAH" + "a1B2" * 8, "bot token [secret]"),
+        (
+            "password -> hunter22, 'api_key' => 'abc123'",
+            "password -> [secret], 'api_key' => '[secret]'",
+        ),
+        ("mysql -u root -pS3cretPw shop", "mysql -u root -p[secret] shop"),
+        ("mysqldump -h db \\\n  -p'S3cretPw' shop", "mysqldump -h db \\\n  -p'[secret]' shop"),
+        ("AccountKey=" + "a1B2+/" * 14 + "==;x", "AccountKey=[secret];x"),
+        ("https://x.net/a?sig=" + "a1B2%2F" * 6 + "%3D&se=2", "https://x.net/a?sig=[secret]&se=2"),
+        ("?X-Amz-Signature=" + "a1b2" * 16 + "&x=1", "?X-Amz-Signature=[secret]&x=1"),
+        ("Authorization: Token " + "a1b2" * 10, "Authorization: Token [secret]"),
+        ("X-Functions-Key: " + "a1B2" * 8, "X-Functions-Key: [secret]"),
+        ("AZURE_OPENAI_KEY=" + "a1b2" * 8, "AZURE_OPENAI_KEY=[secret]"),
+        ("ENV SHOP_TOKEN " + "a1B2" * 4, "ENV SHOP_TOKEN [secret]"),
+        ("my PIN 1987 is new", "my PIN [secret] is new"),
     ],
 )
 def test_secrets_are_taken_out(text: str, rest: str) -> None:
     assert redact(text) == rest
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("xai-", "gsk_", "nvapi-", "pplx-", "r8_", "hf_", "csk-", "tgp_v1_", "hvs.", "hvb."),
+        *("lin_api_", "ntn_", "figd_", "vcp_", "vercel_blob_rw_", "npm_", "SG.", "dp.pt."),
+        *("pcsk_", "tvly-dev-", "lsv2_pt_", "glrt-", "ATATT3", "sk_", "sbp_", "NRAK-", "glsa_"),
+    ],
+)
+def test_what_follows_the_prefix_of_a_key_is_taken_out(key: str) -> None:
+    assert redact(f"use ({key}{'a1Bc-x9Z' * 5}), please") == "use ([secret]), please"
+
+
+@pytest.mark.parametrize("key", ["dapi", "SK", "AC", "SHOP_KEY=", "MY_SECRET: '"])
+def test_hexadecimal_keys_are_taken_out(key: str) -> None:
+    assert "a1b2" not in redact(f"{key}{'a1b2' * 8}")
 
 
 @pytest.mark.parametrize(
@@ -395,6 +426,20 @@ def test_secrets_are_taken_out(text: str, rest: str) -> None:
         "build cd963a1d2c44a3c2728b93e8319002d3, id ba882d76-f3b2-12a7-e261-e42f214f4fdf",
         "Sandi: 10:30 is fine",
         "band_pass: 880Hz, last_pass = 20240501, smoke_pass: 97.5%",
+        "the PIN 2024 conference in Bled",
+        "LOW_PASS: 440Hz, HIGH_PASS = 80Hz",
+        "boarding pass: LH454XYZ1",
+        "npm_config_registry_of_2024, hf_hub_download_function, sk-learn-contrib-hdbscan-2024",
+        "gsk_marketing_department_notes, hvs.example.com.documentation.site2",
+        "PRIMARY_KEY=user_id_12345678901234, MAX_TOKEN=4096, SORT_KEY: created_at_2024_desc_v2",
+        "IDEMPOTENCY_KEY=ba882d76-f3b2-12a7-e261-e42f214f4fdf",
+        "SSH_PUBLIC_KEY=AAAAC3NzaC1lZDI1NTE5AAAAIJ2kx8q",
+        "MODEL_KEY=some-model-4-5-sonnet-20250929, S3_KEY=uploads/2024/01/05/picture2.jpg",
+        "key -> value2, sig=inspect_signature_2, ?sig=1&key=2",
+        "Authorization: Token required, see documentation",
+        "mysql -P3306 -p shop, mysql -pdb, docker run mysql -p8080:80, git log -p2",
+        "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b, sha256:" + "a1b2" * 16,
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4",
     ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:

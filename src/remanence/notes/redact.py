@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+from remanence.notes.secret_keys import KEY_RULES
 from remanence.notes.secret_numbers import NUMBER_RULES
 from remanence.notes.substitution import MARK, Rule, apply_rules, substitute
 
@@ -10,18 +11,6 @@ __all__ = ["MARK", "redact"]
 
 _KEY_BEGIN = "-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_BLOCK = re.compile(rf"{_KEY_BEGIN}(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{{0,40}}-----)?")
-_KNOWN_FORMS = (
-    *(r"sk-[\w-]{16,}", r"[sr]k_(?:live|test)_\w{16,}", r"gh[pousr]_\w{20,}"),
-    *(r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"(?:xox[abeoprs]|xapp)-[\w-]{10,}"),
-    *("(?:AKIA|ASIA)[0-9A-Z]{16}", r"AIza[\w-]{30,}", r"rk_[0-9a-f]{12}_[\w-]{20,}"),
-    *(r"hf_\w{20,}", r"npm_\w{20,}", r"whsec_\w{20,}", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
-    *(r"ya29\.[\w-]{20,}", r"GOCSPX-[\w-]{20,}", r"dckr_pat_[\w-]{20,}", r"pypi-AgE[\w-]{16,}"),
-    *("do[opr]_v1_[0-9a-f]{32,}", r"shp(?:at|ca|pa|ss)_\w{32}", r"sq0(?:atp|csp)-[\w-]{22,}"),
-    *("AGE-SECRET-KEY-1[0-9A-Z]{20,}", r"(?:bot)?[0-9]{8,10}:AA[\w-]{32,}"),
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}",
-    r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}",
-)
-_KNOWN = re.compile(rf"(?<![\w-])(?:{'|'.join(_KNOWN_FORMS)})", re.ASCII)
 _HEADER = re.compile(r"\b((?:Bearer|Basic)\s{1,3})([\w.~+/-]{16,}=*)", re.IGNORECASE | re.ASCII)
 _COOKIE_TEXT = r"""[^\s;"']{1,400}"""
 _COOKIES = re.compile(
@@ -42,7 +31,12 @@ _KEY_NAMES = (
     *("api[ -]?schlüssel", "clé api", "clave (?:de )?api", "chave (?:de )?api", "chiave api"),
 )
 _PASSWORD_NAMES = (
-    *("pass(?:word|wd|phrase|code)", "(?-i:(?<=[A-Z]_)PASS)", "pwd?", "mdp"),
+    *(
+        "pass(?:word|wd|phrase|code)",
+        "(?-i:(?<=[A-Z]_)(?<!(?:HIGH|BAND)_)(?<!(?:LOW|ALL)_)PASS)",
+        "pwd?",
+        "mdp",
+    ),
     *("passwort", "kennwort"),
     *("mot de passe", "senha", "wachtwoord", "şifre(?:si|m)?"),
     *("contraseña", "clave", "lösenord(?:et)?", "heslo", "jelsz(?:ó|avam)"),
@@ -56,7 +50,7 @@ _WHAT = r"(?:\s[^\s:=,.;]{1,20}){1,4}?"
 """What a password is for: a few words."""
 _NOW = "now|jetzt|nun|ahora|agora|adesso|nu|maintenant|désormais"
 _VERBS = "is|was|ist|war|lautet|lautete|heißt|hieß|es|era|est|était|è|é|là|är|var|je|er|este"
-_SIGN = "[:=>：＝是為为은는は]"
+_SIGN = "(?:[=-]>|[:=>：＝是為为은는は])"
 _IS = rf"(?:\bc['’])?\b(?:{_VERBS}|είναι|ήταν|היא|הוא|adalah)\b(?:\s(?:{_NOW})\b)?"
 _IS_OR_SIGN = rf"(?:{_SIGN}|{_IS}(?:\s{{0,3}}{_SIGN})?)"
 _IS_SLAVIC = r"\s{0,3}(?:\b(?:to|jest|было?|był[oa]?|это|теперь|teraz)\b\s{0,3}[:=–—]?|[:=–—])"
@@ -103,11 +97,15 @@ _USER = rf"\b(?:{_LOGIN_NAME})\b\s{{0,2}}(?:{_ARE})\s{{0,3}}[^\s/,:]{{1,60}}"
 _LOGIN = re.compile(rf"({_USER}\s{{0,2}}(?:{_AND})\s{{0,2}})([^\s\"'`,;]{{6,60}})", re.IGNORECASE)
 """A user's name and the password behind it."""
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
-_CURL_REST = r"(?:(?!\bcurl\b)[^\n]|(?<=\\)\n){0,400}?"
-"""What stands between a `curl` and its option; behind another, it is searched from there."""
-_CURL_USER = rf"\bcurl\b{_CURL_REST}(?<!\S)(?:-u|--user)[\s=][\"']?[^\s:/\"']{{1,60}}:(?!/)"
-_OPTION = re.compile(rf"((?:{_CURL_USER}|\bsshpass\s-p\s?)[\"']?)([^\s\"'`]{{4,200}})")
-_OPTIONS = ("curl", "sshpass")
+_COMMAND = r"\b(?:curl|mysql\w{0,9}|mariadb(?:-\w{1,9})?)(?=\s)"
+_COMMAND_REST = rf"(?:(?!{_COMMAND})[^\n]|(?<=\\)\n){{0,400}}?(?<!\S)"
+"""What stands between a command and its option; behind another, it is searched from there."""
+_CURL_USER = rf"\bcurl(?=\s){_COMMAND_REST}(?:-u|--user)[\s=][\"']?[^\s:/\"']{{1,60}}:(?!/)"
+_MYSQL_PASSWORD = rf"\bm(?:ysql|ariadb)[\w-]{{0,10}}(?=\s){_COMMAND_REST}-p(?=\S)"
+_OPTION = re.compile(
+    rf"((?:{_CURL_USER}|{_MYSQL_PASSWORD}|\bsshpass\s-p\s?)[\"']?)([^\s\"'`]{{4,200}})"
+)
+_OPTIONS = ("curl", "sshpass", "mysql", "mariadb")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
 """A random text of 40 letters and digits switches between lower case, upper case and digits about
@@ -186,7 +184,7 @@ def _without_value(match: re.Match[str]) -> str:
 
 
 _RULES = (
-    Rule(_KNOWN, lambda _match: MARK),
+    *KEY_RULES,
     Rule(_HEADER, _without_token, ("bearer", "basic")),
     Rule(_COOKIES, lambda match: _COOKIE.sub(_without_token, match[0]), ("cookie",)),
     Rule(_URL_PASSWORD, lambda match: match[1] + MARK, ("://",)),

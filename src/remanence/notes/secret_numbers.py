@@ -49,9 +49,12 @@ _FOR = "for|of|to|fürs?|zu[mr]?|vo[mn]|de[l]?|d[aou]|di|para|pour|per|voor|van|
 _FOR_WHAT = rf"(?: (?:{_FOR}) [^\d\n.!?,;:]{{1,30}}?)?"
 _IS = r"[:=：＝]|\b(?:is|was|ist|lautet|war|es|est|è|é|to|jest)\b:?"
 _BETWEEN = rf"(?:\*\*)?\s{{0,2}}(?:{_IS})?(?:\*\*)?\s{{0,3}}[\"'`*]{{0,2}}"
+_OF_YEAR = rf"\s(?:19|20)\d\d\s(?!(?:{_FOR}|is|was|and|or)\b)[^\W\d_]"
+"""A year of something, as in “the PIN 2024 conference”."""
 _DIGITS = r"(\d{3}[ -]\d{3}|\d{4,8})"
+_CODE_WORDS = rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b(?!{_OF_YEAR}){_FOR_WHAT}"
 _CODE = re.compile(
-    rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b{_FOR_WHAT}{_BETWEEN}{_DIGITS}(?![\w%]|\.\w)",
+    rf"{_CODE_WORDS}{_BETWEEN}{_DIGITS}(?![\w%]|\.\w)",
     re.IGNORECASE,
 )
 _CODE_FIRST = re.compile(
