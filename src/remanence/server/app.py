@@ -46,7 +46,7 @@ from remanence.server.proxy.forwarding import (
     UpstreamKey,
 )
 from remanence.server.proxy.naming import NAMING_HEADERS
-from remanence.server.rate_limit import RateLimit
+from remanence.server.rate_limit import RateLimit, StreamLimit
 from remanence.server.routes import (
     chat,
     conversations,
@@ -182,6 +182,7 @@ def create_app(
     app.add_middleware(
         BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds, is_streamed=proxy.is_streamed
     )
+    app.add_middleware(StreamLimit)
     if requests_per_minute is not None:
         app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:

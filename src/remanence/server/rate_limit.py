@@ -2,18 +2,23 @@
 
 import asyncio
 import math
+from collections import Counter
 from typing import Final
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remanence.recent import Recent
+from remanence.server.open_files import max_connections
 from remanence.server.paths import path_of
 from remanence.server.problems import problem
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """Paths without a limit, as a supervisor restarts a process whose probes are refused."""
 _MAX_SENDERS: Final = 10_000
+EVENTS: Final = "/v1/events"
+MAX_STREAMS: Final = 200
+"""Event streams of a sender; each reads the store twice a second."""
 
 
 class Rate:
@@ -63,6 +68,39 @@ class RateLimit:
             return
         self._rate.take(sender)
         await self._app(scope, receive, send)
+
+
+class StreamLimit:
+    """Rejects event streams beyond a number per key or caller, or else per address.
+
+    They last as long as the client likes: a sender has at most a quarter of the connections, and
+    all senders together half of them.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._open: Counter[object] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if path_of(scope) != EVENTS:
+            await self._app(scope, receive, send)
+            return
+        sender, connections = _sender(scope), max_connections()
+        most = min(MAX_STREAMS, connections // 4)
+        if self._open[sender] >= most or self._open.total() >= connections // 2:
+            detail = (
+                f"too many open event streams, at most {most} of a client: close some, or follow "
+                "all conversations in one"
+            )
+            await problem(429, "too_many_requests", detail)(scope, receive, send)
+            return
+        self._open[sender] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open[sender] -= 1
+            if not self._open[sender]:
+                del self._open[sender]
 
 
 def address_of(scope: Scope) -> str:

@@ -1,0 +1,98 @@
+"""A server with few open files."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.server.process import Service, service
+
+FEW = 96
+EVENTS = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def few_files(directory: Path) -> AsyncIterator[Service]:
+    async with service(directory) as running:
+        resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (FEW, FEW))
+        yield running
+
+
+async def connect(running: Service) -> Connection:
+    url = running.http.base_url
+    return await asyncio.open_connection(url.host, url.port)
+
+
+async def test_connections_without_a_request_leave_files_for_others(tmp_path: Path) -> None:
+    async with few_files(tmp_path) as running:
+        held = [await connect(running) for _ in range(2 * FEW)]
+        answers = [(await running.http.get("/healthz")).status_code for _ in range(3)]
+        for _, writer in held:
+            writer.close()
+
+    assert answers == [200, 200, 200]
+    assert sum("raise the limit" in line for line in running.log) == 1
+    assert not any("Too many open files" in line for line in running.log)
+
+
+async def test_connections_that_all_have_a_request_refuse_a_further_one(tmp_path: Path) -> None:
+    post = b"POST /v1/conversations/a/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
+    expect = b"content-type: application/json\r\nexpect: 100-continue\r\n\r\n"
+    async with few_files(tmp_path) as running:
+        held = []
+        for _ in range((FEW - 64) // 2):
+            reader, writer = await connect(running)
+            writer.write(post + expect)
+            assert b"100" in await reader.readuntil(b"\r\n\r\n")
+            held.append(writer)
+        reader, writer = await connect(running)
+        answer = await reader.read()
+        for each in (*held, writer):
+            each.close()
+
+    assert answer.startswith(b"HTTP/1.1 503")
+
+
+async def test_the_event_streams_of_a_client_leave_connections_for_others(tmp_path: Path) -> None:
+    async with few_files(tmp_path) as running:
+        heads, held = [], []
+        for _ in range(5):
+            reader, writer = await connect(running)
+            writer.write(EVENTS)
+            heads.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
+            held.append(writer)
+        held[0].close()
+        held[-1].close()
+        async with asyncio.timeout(5):
+            while (again := await _status_of_stream(running)) == 429:  # noqa: ASYNC110 - the server's own count
+                await asyncio.sleep(0.05)
+        for writer in held:
+            writer.close()
+
+    assert heads == [b"200"] * 4 + [b"429"]
+    assert again == 200
+
+
+async def _status_of_stream(running: Service) -> int:
+    async with running.http.stream("GET", "/v1/events") as response:
+        return response.status_code
+
+
+@pytest.fixture
+def low_limit() -> Iterator[int]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, before[1]), before[1]))
+    yield before[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_a_server_may_open_all_files_that_its_hard_limit_allows(
+    tmp_path: Path, low_limit: int
+) -> None:
+    async with service(tmp_path) as running:
+        limits = resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE)
+
+    assert limits == (low_limit, low_limit)
