@@ -1,6 +1,7 @@
 """Requests that are too large, too slow, or that never come."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -63,6 +64,31 @@ async def test_a_long_text_has_any_number_of_brackets_and_commas(client: Client)
     )
 
     assert stored.status_code == 201
+
+
+@pytest.mark.parametrize("method", ["GET", "X" * 20_000])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/facts", "/v1/" + "a" * 16_000, "/v1/facts?user=" + "a" * 30_000, "/" + "a" * 30_000],
+)
+async def test_the_log_shows_the_beginning_of_a_long_path(
+    client: Client, caplog: pytest.LogCaptureFixture, method: str, path: str
+) -> None:
+    with caplog.at_level(logging.INFO):
+        response = await client.http.request(method, path)
+
+    lines = [each.getMessage() for each in caplog.records if each.name.startswith("remanence")]
+    assert (response.status_code == 414) == (len(path) > 16_384)
+    assert lines
+    assert all(len(line) < 17_000 for line in lines)
+    assert all(len(line) < 1_100 for line in lines if line.startswith(method[:1_000]))
+
+
+async def test_a_path_has_room_for_a_name_of_500_characters_of_any_script(client: Client) -> None:
+    found = await client.get(f"/v1/conversations/{'%F0%9F%8C%B1' * 500}")
+
+    assert found.status_code == 404
+    assert found.json()["type"].endswith(":not_found")
 
 
 async def test_a_body_that_does_not_arrive_is_refused_and_its_connection_closed(

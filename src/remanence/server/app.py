@@ -34,6 +34,7 @@ from remanence.server.middleware import (
     KnownOrigins,
     RequestLog,
     SingleHeaders,
+    URLLimit,
 )
 from remanence.server.paths import with_encoded_names
 from remanence.server.problems import OF_ALL, add_components, declare, handle_problems
@@ -200,6 +201,7 @@ def create_app(
     if allowed_hosts is not None:
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestGrace, grace=grace)
+    app.add_middleware(URLLimit)
     app.add_middleware(RequestLog)
     handle_problems(app)
     return app

@@ -25,6 +25,9 @@ MAX_BODY_VALUES: Final = 300_000
 
 BODY_SECONDS: Final = 60.0
 
+MAX_URL_BYTES: Final = 16 * 1024
+"""Of path and query, in which a name of 500 characters has up to 6,000 bytes."""
+
 REQUEST_ID: Final = "x-request-id"
 _PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 """Tenants have the same paths, and no cache knows the header of our own that tells them apart."""
@@ -49,6 +52,21 @@ class KnownHosts:
                 "'proxy_set_header Host $host'"
             )
             await problem(421, "not_local", detail)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+class URLLimit:
+    """Rejects a request whose path and query are too long."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("raw_path") or scope["path"]
+        if len(path) + len(scope["query_string"]) > MAX_URL_BYTES:
+            detail = f"path and query have more than {MAX_URL_BYTES:,} bytes: use shorter names"
+            await problem(414, "url_too_long", detail)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

@@ -77,6 +77,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (409, "wrong_user", "conversation 'trip' is not open to user 'bo': name its user"),
     (413, "body_too_large", "the body has more than 33,554,432 bytes"),
     (413, "context_overflow", "the system text leaves no room for messages"),
+    (414, "url_too_long", "path and query have more than 16,384 bytes: use shorter names"),
     (421, "not_local", "this server does not accept the host 'app', only localhost"),
     (422, "invalid_request", "#/limit: Input should be greater than or equal to 1"),
     (422, "invalid_message", "the message has no role"),
@@ -92,7 +93,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
 """The statuses and codes of errors of routes, each with an example of its detail."""
 
 OF_ALL: Final = (
-    *("foreign_origin", "body_timeout", "body_too_large", "not_local"),
+    *("foreign_origin", "body_timeout", "body_too_large", "url_too_long", "not_local"),
     *("too_many_requests", "failed"),
 )
 _OF_MEMORY: Final = (

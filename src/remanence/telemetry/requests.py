@@ -17,6 +17,9 @@ from remanence.telemetry.spans import current_span
 
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
+_MAX_SHOWN: Final = 1_000
+"""Characters of a method and a path in the log."""
+
 
 @dataclass(slots=True)
 class Request:
@@ -85,5 +88,7 @@ def _log(request: Request, seconds: float) -> None:
     if request.status == 503:  # temporary or intended, such as from /readyz
         level = logging.WARNING
     answer = str(request.status) if request.status else "left by the client"
-    path = ascii(request.path)[1:-1]
-    logger.log(level, "%s %s: %s in %.0f ms", request.method, path, answer, seconds * 1_000)
+    shown = f"{request.method} {ascii(request.path)[1:-1]}"
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}..."
+    logger.log(level, "%s: %s in %.0f ms", shown, answer, seconds * 1_000)
