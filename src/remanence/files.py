@@ -26,6 +26,8 @@ _UNSAFE = re.compile(r"[^a-z0-9_-]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""In a directory that others can write, a link could lead to any file of the process's user."""
 UNFINISHED = ".new"
 """Suffix of a file that `write_whole` has not finished."""
 
@@ -92,7 +94,7 @@ def append_line(path: Path, line: bytes) -> None:
     The remains of an interrupted write become a separate line; a failed one leaves none.
     """
     is_new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, FILE_MODE)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         size = os.fstat(descriptor).st_size
         if size:
@@ -115,7 +117,7 @@ def append_line(path: Path, line: bytes) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content atomically, synced to disk when this returns."""
     temporary = path.with_name(path.name + UNFINISHED)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
@@ -159,7 +161,7 @@ class Lock:
 
     def take(self) -> bool:
         """Acquire the lock without waiting; false if another owner has it."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, FILE_MODE)
         try:
             if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

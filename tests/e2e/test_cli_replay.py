@@ -86,6 +86,26 @@ def test_a_replay_writes_its_json_over_no_file(
     assert not tmp_path.joinpath("memory.db").exists()
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_replay_writes_its_json_through_no_link(
+    cli: Cli, transcript: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    victim = tmp_path / "victim.json"
+    if is_there:
+        victim.write_text("{}")
+    (tmp_path / "out.json").symlink_to(victim)
+
+    run = cli("replay", transcript, "--json", tmp_path / "out.json")
+
+    assert run.returncode == 2
+    assert "out.json' already exists" in run.stderr
+    assert victim.exists() == is_there
+
+
+def test_a_replay_writes_its_json_to_a_device(cli: Cli, transcript: Path) -> None:
+    assert cli("replay", transcript, "--json", "/dev/null").returncode == 0
+
+
 @pytest.mark.parametrize("preset", ["default", "lango", "zora", "brain"])
 def test_every_preset_keeps_its_promises(cli: Cli, transcript: Path, preset: str) -> None:
     document = parsed(cli("replay", transcript, "--preset", preset, "--json", "-"))

@@ -203,6 +203,18 @@ async def test_blocks_of_another_session_in_a_file_of_that_name_are_left_alone(
     assert lines(tmp_path / "observations" / "Ana.jsonl")
 
 
+async def test_blocks_are_not_written_through_a_link(store: BlockStore, tmp_path: Path) -> None:
+    await store.append(block(1, "ana"))
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    (tmp_path / "observations" / "bo.jsonl").symlink_to(victim)
+
+    with pytest.raises(StoreUnavailable, match="cannot be read or written"):
+        await store.append(block(1, "bo"))
+
+    assert victim.read_text() == "kept"
+
+
 async def test_only_the_owner_can_read_blocks(store: BlockStore, tmp_path: Path) -> None:
     await store.append(block(1), block(2))
     await store.prune("s-1", 1)

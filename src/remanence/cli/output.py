@@ -151,9 +151,9 @@ def confirm(question: str) -> bool:
 
 
 def write_json(document: object, target: str = "-") -> None:
-    """Write a JSON document to the file *target*, or to stdout for `-`.
+    """Write a JSON document to the new file *target*, or to stdout for `-`.
 
-    Only its owner can read a new file, as texts of messages may be in it. Dataclasses become
+    A device, such as `/dev/null`, exists already. Only its owner can read a new file, as texts of messages may be in it. Dataclasses become
     objects of their fields, times ISO 8601, paths strings.
     """
     if target == "-":
@@ -161,7 +161,9 @@ def write_json(document: object, target: str = "-") -> None:
         return
     text = json.dumps(document, default=_plain, ensure_ascii=False, indent=1)
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        is_device = Path(target).exists() and not Path(target).is_file()
+        new = 0 if is_device else os.O_CREAT | os.O_EXCL  # which follows no link
+        descriptor = os.open(target, os.O_WRONLY | new, FILE_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
     except OSError as error:

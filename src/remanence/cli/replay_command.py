@@ -71,7 +71,8 @@ async def run(
 def _require_new(target: Path) -> None:
     if not target.parent.is_dir():
         raise typer.BadParameter(f"--json: the directory of {str(target)!r} does not exist")
-    if target.is_file():  # a device, such as /dev/null, loses nothing
+    is_dangling = target.is_symlink() and not target.exists()
+    if target.is_file() or is_dangling:  # a device, such as /dev/null, loses nothing
         raise typer.BadParameter(
             f"--json: {str(target)!r} already exists: name a new file, or remove it"
         )
