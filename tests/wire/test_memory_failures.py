@@ -122,7 +122,9 @@ async def test_the_log_names_the_cause_of_a_failed_step_but_quotes_nothing(
     async with failing(whole_wire.spec, stream=False) as it:
         for number in range(3):
             await it.turn(number)
+        state = await it.chat.state()
 
+    assert "://" not in str(state.last_error)
     model = re.escape(whole_wire.spec.partition("@")[0])
     (text,) = [text for text in caplog.messages if text.startswith("observe of")]
     assert re.fullmatch(rf".* failed \(\w+, 1 in a row\); messages stay raw: {model} {cause}", text)

@@ -28,7 +28,10 @@ MAX_ERROR = 500
 
 
 class _Cause(NamedTuple):
-    """The cause of a failed attempt: a short code, a message, and a text for logs without quotes."""
+    """The cause of a failed attempt: a short code, a message, and a text for logs without quotes.
+
+    Clients of a service read the message, so it has no address of a model or a database.
+    """
 
     reason: str
     message: str
@@ -150,12 +153,12 @@ class Backoff:
     def _raw_cause(self, error: Exception) -> _Cause:
         match error:
             case StoreError():
-                return _Cause("store", str(error), str(error))
+                return _Cause("store", error.public, str(error))
             case TimeoutError():
                 text = f"no answer within {self.policy.observe_timeout_seconds:g} s"
                 return _Cause("timeout", text, text)
             case ModelError():
-                return _Cause(error.reason, str(error), error.log_text)
+                return _Cause(error.reason, error.public, error.log_text)
             case ObservationRejected() | ObservationSkipped():
                 return _Cause(error.reason, str(error))
             case _:
