@@ -314,6 +314,8 @@ class Tape(Protocol):
         message counts for at most a quarter of *tail_tokens*.
         """
 
+    async def message(self, ref: ConversationRef, message_id: str) -> Message | None: ...
+
     async def messages(
         self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
     ) -> tuple[Message, ...]:

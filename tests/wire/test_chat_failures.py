@@ -16,7 +16,7 @@ from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
 from remanence import Chat, Conversation, Message, Tool
 from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest, TextDelta
-from remanence.errors import DuplicateMessage, InvalidMessage, ModelError
+from remanence.errors import DuplicateMessage, InvalidArgument, InvalidMessage, ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions
 from remanence.providers.clients import MAX_ANSWER_BYTES
@@ -143,6 +143,39 @@ async def test_a_turn_that_is_repeated_under_the_id_of_its_answer_is_asked_once(
         )
         assert await kept(conversation) == ["Hello.", "[Fact] noted", "Hello.", "[Fact] noted"]
         assert [total.calls for total in await conversation.usage()] == [2]
+
+
+@pytest.mark.parametrize("id_", [None, "q2"])
+async def test_an_answer_whose_id_is_taken_is_refused_before_the_model_is_called(
+    wire: Wire, id_: str | None
+) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        await chat.send("Hello.", answer_id="a1")
+        with pytest.raises(DuplicateMessage, match="'a1' is taken by message 2"):
+            await chat.send(Message.user("Which gate?").replace(id=id_), answer_id="a1")
+        with pytest.raises(InvalidArgument, match="use two ids"):
+            await chat.send(Message.user("Which gate?").replace(id="q3"), answer_id="q3")
+        texts = await kept(conversation)
+
+    assert texts == ["Hello.", "[Fact] noted"]
+    assert len(wire.server.received) == 1
+
+
+async def test_a_question_whose_answer_was_forgotten_is_refused_under_the_id_of_that_answer(
+    wire: Wire,
+) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        question = Message.user("Which berth?").replace(id="q1")
+        await chat.send(question, answer_id="a1")
+        again = await chat.send(question, answer_id="a1")
+        await conversation.forget("a1")
+        with pytest.raises(DuplicateMessage, match="'a1' is taken by message 2"):
+            await chat.send(question, answer_id="a1")
+
+    assert again.text == "[Fact] noted"
+    assert len(wire.server.received) == 1
 
 
 async def test_a_question_whose_answer_was_forgotten_is_answered_anew(wire: Wire) -> None:

@@ -25,7 +25,7 @@ from remanence.chat.questions import (
     Question,
     answer_to,
     broken_off,
-    find_answer,
+    is_final,
     newest_question,
 )
 from remanence.chat.tool_calls import refuse_call, run_tool
@@ -158,8 +158,8 @@ class Chat:
         Raises:
             ModelError: the model gave no answer, for the given `reason`.
             InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
-            DuplicateMessage: an id is taken by another message, or names an earlier question whose
-                answer was broken off.
+            DuplicateMessage: an id, also *answer_id*, is taken by another message, or names an
+                earlier question whose answer was broken off.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`, or it
                 waits for this call, as of a tool or in the block of a `conversation.turn()`.
             StoreError: the database failed.
@@ -230,37 +230,57 @@ class Chat:
         self, text: str | Message | None, answer_id: str | None, turn: str
     ) -> Message | None:
         """Append the user's message, unless it is on the tape; return its answer if it has one."""
-        if answer_id is not None:
-            require_name("answer id", answer_id)
-        last_seq = (await self.conversation.state()).last_seq
-        newest = await newest_question(self.conversation, last_seq)
         message = None if text is None else _user_message(text)
-        if message is None:
-            if answer_id is not None:
-                known = await find_answer(self.conversation, answer_id, last_seq)
-                if known is not None:
-                    return known
-            if last_seq == 0 or newest.is_answered:
-                raise InvalidMessage(
-                    f"conversation {self.conversation.id!r} has nothing to answer: send a text"
-                )
-            question = newest
-        elif _repeats(message, newest, answer_id):
-            if newest.is_answered:
-                return newest.answer
-            question = newest
-        else:
-            (kept,) = await self.conversation.append(message, turn=turn)
-            is_new = kept.seq > last_seq  # not sent before under its id
-            question = (
-                Question(kept, None) if is_new else await self._earlier_question(kept, newest)
-            )
-            if question.is_answered:
-                return question.answer
+        taken = None if answer_id is None else await self._find_taken(answer_id, message)
+        question = await self._find_question(message, answer_id, taken, turn)
+        if question.is_answered:
+            return question.answer
+        if taken is not None:
+            raise self._taken_error(taken)
         self._question = question.message.text if question.message else ""
         if question.answer is not None:
             await self.conversation.append(ASK_AGAIN, turn=turn)
         return None
+
+    async def _find_question(
+        self, message: Message | None, answer_id: str | None, taken: Message | None, turn: str
+    ) -> Question:
+        """Return the question of a turn, which is appended if it is new."""
+        last_seq = (await self.conversation.state()).last_seq
+        newest = await newest_question(self.conversation, last_seq)
+        if message is None:
+            if taken is not None and is_final(taken):
+                return Question(None, taken)
+            if last_seq == 0 or newest.is_answered:
+                raise InvalidMessage(
+                    f"conversation {self.conversation.id!r} has nothing to answer: send a text"
+                )
+            return newest
+        if _repeats(message, newest, answer_id):
+            return newest
+        if taken is not None and (message.id is None or not await self._look_up(message.id)):
+            raise self._taken_error(taken)
+        (kept,) = await self.conversation.append(message, turn=turn)
+        is_new = kept.seq > last_seq  # not sent before under its id
+        return Question(kept, None) if is_new else await self._earlier_question(kept, newest)
+
+    async def _find_taken(self, answer_id: str, message: Message | None) -> Message | None:
+        """Return the message on the tape that has the id of the answer to come."""
+        require_name("answer id", answer_id)
+        if message is not None and message.id == answer_id:
+            raise InvalidArgument(
+                f"{answer_id!r:.80} is the id of both the message and its answer: use two ids"
+            )
+        return await self._look_up(answer_id)
+
+    async def _look_up(self, message_id: str) -> Message | None:
+        return await self._runtime.store.message(self.conversation.ref, message_id)
+
+    def _taken_error(self, taken: Message) -> DuplicateMessage:
+        return DuplicateMessage(
+            f"message id {taken.id!r:.80} is taken by message {taken.seq} of conversation "
+            f"{self.conversation.id!r:.80}: use another id for the answer"
+        )
 
     async def _earlier_question(self, asked: Message, newest: Question) -> Question:
         """Return a message that was sent before under its id, with its answer.

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
-from remanence.errors import DuplicateMessage
 from remanence.types import Message, TextPart
 from remanence.wire.boundaries import is_settled
 
@@ -41,26 +40,9 @@ async def newest_question(conversation: Conversation, last_seq: int) -> Question
     async for message in _newest_first(conversation, last_seq):
         if _is_question(message):
             return Question(message, answer)
-        if answer is None and _is_final(message):
+        if answer is None and is_final(message):
             answer = message
     return Question(None, answer)
-
-
-async def find_answer(conversation: Conversation, answer_id: str, last_seq: int) -> Message | None:
-    """Return the final answer with an id on a tape that ends at *last_seq*.
-
-    Raises:
-        DuplicateMessage: another message has this id.
-    """
-    async for message in _newest_first(conversation, last_seq):
-        if message.id == answer_id:
-            if _is_final(message):
-                return message
-            raise DuplicateMessage(
-                f"message id {answer_id!r} is taken by message {message.seq} of conversation "
-                f"{conversation.id!r}: use another id for the answer"
-            )
-    return None
 
 
 async def _newest_first(conversation: Conversation, last_seq: int) -> AsyncIterator[Message]:
@@ -79,7 +61,7 @@ async def answer_to(conversation: Conversation, question: Message) -> Message | 
         for message in page:
             if answer is not None and _is_question(message):
                 return answer
-            if _is_final(message):
+            if is_final(message):
                 answer = message
         after = page[-1].seq
     return answer
@@ -89,6 +71,7 @@ def _is_question(message: Message) -> bool:
     return message.role == "user" and message.kind == "message" and not message.tool_results
 
 
-def _is_final(message: Message) -> bool:
-    is_answer = message.role == "assistant" and message.kind == "message"  # and not forgotten
+def is_final(message: Message) -> bool:
+    """Return whether a message is the last one of an answer, and not forgotten."""
+    is_answer = message.role == "assistant" and message.kind == "message"
     return is_answer and is_settled((message,))

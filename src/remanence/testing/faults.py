@@ -97,6 +97,7 @@ class FaultyStore:
     append = _forward(Store.append)
     state = _forward(Store.state)
     snapshot = _forward(Store.snapshot)
+    message = _forward(Store.message)
     messages = _forward(Store.messages)
     segments = _forward(Store.segments)
     segment = _forward(Store.segment)

@@ -203,6 +203,7 @@ class SQLStore(ABC):
         return await self._write(erase)
 
     state = read_method(states.by_ref)
+    message = read_method(tape.message)
     messages = read_method(tape.messages)
     conversations = read_method(states.page)
 

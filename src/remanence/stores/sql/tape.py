@@ -210,6 +210,11 @@ def _require_calls(
         called.update(json.loads(found))
 
 
+def message(connection: Connection, ref: ConversationRef, message_id: str) -> Message | None:
+    row = connection.execute(_SELECT + OF_REF + "AND id = ?", (*ref, message_id)).fetchone()
+    return MESSAGES.decode(row) if row else None
+
+
 def messages(
     connection: Connection,
     ref: ConversationRef,

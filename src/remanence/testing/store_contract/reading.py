@@ -24,16 +24,20 @@ class ReadingContract(Handles):
         assert await store.segments(UNKNOWN, live=True) == ()
         assert await store.segments(UNKNOWN, live=False) == ()
         assert await store.segment(UNKNOWN, "x") is None
+        assert await store.message(UNKNOWN, "m-1") is None
         assert await store.log(UNKNOWN) == ()
         assert await store.search(UNKNOWN, "message", limit=5) == ()
 
     async def test_a_tenant_reads_nothing_of_another_one(self, store: Store) -> None:
         await observe_ranges(store, [(1, 2)])
+        [third] = (await store.append(REF, [user("message 3", id="m-3")], user="ana")).messages
         same_id = ConversationRef("other", REF.id)
 
         assert await store.state(same_id) is None
         assert await store.messages(same_id, after=0, limit=None) == ()
         assert await store.segment(same_id, "g0-1-2") is None
+        assert await store.message(same_id, "m-3") is None
+        assert await store.message(REF, "m-3") == third
         assert await store.search(same_id, "message", limit=5) == ()
 
     @pytest.mark.parametrize(
