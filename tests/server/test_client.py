@@ -6,8 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client as Service, Speaker, served
+from tests.server.process import service as server_process
+from tests.wire.dialects import Reply
+from tests.wire.servers import ModelServer
 
 from remanence import Memory, Message
 from remanence.client import AsyncClient, Client, blocking, conversation, service
+from remanence.client.conversation import AsyncConversation
 from remanence.errors import (
     Closed,
     ConversationGrown,
@@ -378,6 +383,83 @@ async def test_an_append_whose_answer_is_lost_takes_effect_once(relay: Relay) ->
 
         assert appended.seq == 1
         assert [message.text for message in await trip.messages()] == ["Once."]
+
+
+async def leave_at_first_piece(trip: AsyncConversation, text: str) -> None:
+    async with aclosing(trip.stream(text)) as events:
+        await anext(events)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_turn_whose_answer_was_lost_gets_it_when_it_is_asked_again(
+    tmp_path: Path, streams: bool
+) -> None:
+    async def ask(remote: AsyncClient) -> str:
+        trip = remote.conversation("trip")
+        if not streams:
+            return (await trip.chat("Which gate?")).text
+        events = [event async for event in trip.stream("Which gate?")]
+        return "".join(event.text for event in events if isinstance(event, TextDocument))
+
+    async with (
+        ModelServer().running() as model,
+        server_process(tmp_path, "--model", f"openai:mine@{model.url}/v1") as running,
+        Relay(running.http.base_url).running() as relay,
+        AsyncClient(relay.url) as remote,
+    ):
+        model.script(Reply("Gate B42."), Reply("Gate C9."))
+        relay.answers_to_lose = 1 if streams else 3  # a stream is not retried
+        with pytest.raises(ServiceError, match="check that the service is running"):
+            await ask(remote)
+        answers = [await ask(remote), await ask(remote)]
+        tape = [message.text for message in await remote.conversation("trip").messages()]
+
+    assert answers == ["Gate B42.", "Gate C9."]
+    assert tape == ["Which gate?", "Gate B42.", "Which gate?", "Gate C9."]
+
+
+async def test_a_turn_that_was_broken_off_is_one_question_when_it_is_asked_again(
+    remote: AsyncClient, speaker: Speaker
+) -> None:
+    trip, speaker.gate = remote.conversation("trip"), asyncio.Event()
+    async with asyncio.timeout(30):
+        await leave_at_first_piece(trip, "Which gate?")
+        await speaker.broken_off.wait()
+    speaker.gate = None
+    speaker.script.append(ModelError("auth", "the key is wrong"))
+    with pytest.raises(ModelError):
+        await trip.chat("Which gate?")
+    reply = await remote.conversation("trip").chat("Which gate?")
+
+    texts = [message.text for message in await trip.messages()]
+    assert (reply.text, texts.count("Which gate?")) == ("Gate B42.", 1)
+
+
+async def test_a_question_may_be_asked_again_once_its_answer_was_read(remote: AsyncClient) -> None:
+    trip = remote.conversation("trip")
+    for _ in range(2):
+        async with aclosing(trip.stream("Which gate?")) as events:
+            async for event in events:
+                if isinstance(event, ReplyDocument):
+                    break
+
+    assert [message.text for message in await trip.messages()] == ["Which gate?", "Gate B42."] * 2
+
+
+async def test_a_lost_answer_is_not_that_of_the_same_words_after_the_turn_of_another_client(
+    relay: Relay, remote: AsyncClient, speaker: Speaker
+) -> None:
+    speaker.script += ["Gate B42.", "Seat 14C.", "Gate C9."]
+    async with AsyncClient(relay.url) as losing:
+        trip, relay.answers_to_lose = losing.conversation("trip"), 3
+        with pytest.raises(ServiceError):
+            await trip.chat("Which gate?")
+        await remote.conversation("trip").chat("Which seat?")
+        with pytest.raises(DuplicateMessage, match="is taken by message 2"):
+            await trip.chat("Which gate?")
+
+        assert (await trip.chat("Which gate?")).text == "Gate C9."
 
 
 @asynccontextmanager

@@ -194,6 +194,7 @@ class Chat:
         async with self.conversation.turn() as turn:
             self._runtime.turns.share(turn)
             if (known := await self._begin(text, answer_id, turn)) is not None:
+                yield TextDelta(text=known.text)
                 yield Done(reply=self._known_reply(known))
                 return
             calls: list[Usage] = []

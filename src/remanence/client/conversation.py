@@ -1,14 +1,16 @@
 """A conversation of a service."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, TypeAlias, TypeVar
+from uuid import uuid4
 
 from httpx2 import EventSource
 from pydantic import BaseModel, TypeAdapter
 
 from remanence.client.transport import Transport, make_body, quote_name
-from remanence.errors import ConversationNotFound
+from remanence.errors import ConversationNotFound, DuplicateMessage
 from remanence.http.documents import (
     ChatBody,
     ContextBody,
@@ -127,10 +129,14 @@ class AsyncConversation:
 
         By default, the unanswered message on the tape is answered. *timezone* is the name of the
         user's time zone, such as "Europe/Berlin".
+
+        After an error, the same message again continues its turn, or returns its answer if only that
+        was lost on the way.
         """
         given = {"channel": channel, "identity": identity, "timezone": timezone}
-        body = self._turn(message, format=format, **given)
-        return await self._post(ReplyDocument, "/chat", body)
+        with self._answer_id(message) as answer_id:
+            body = self._turn(message, format=format, answer_id=answer_id, **given)
+            return await self._post(ReplyDocument, "/chat", body)
 
     async def stream(
         self,
@@ -147,14 +153,20 @@ class AsyncConversation:
         so far.
         """
         given = {"channel": channel, "identity": identity, "timezone": timezone}
-        body = self._turn(message, format=format, **given, stream=True)
-        async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
-            async for event in EventSource(response, max_event_size=None):
-                if event.event == "error":
-                    problem = _PROBLEM.validate_json(event.data)
-                    raise error_of(problem, problem.get("status", 500))
-                if known := _TURN_EVENTS.get(event.event):  # a newer service may send more
-                    yield known.validate_json(event.data)
+        path, last = f"{self._path}/chat", None
+        with self._answer_id(message) as answer_id:
+            body = self._turn(message, format=format, answer_id=answer_id, **given, stream=True)
+            async with self._transport.stream("POST", path, {}, body) as response:
+                async for event in EventSource(response, max_event_size=None):
+                    if event.event == "error":
+                        problem = _PROBLEM.validate_json(event.data)
+                        raise error_of(problem, problem.get("status", 500))
+                    if event.event == "done":
+                        last = _TURN_EVENTS["done"].validate_json(event.data)
+                    elif known := _TURN_EVENTS.get(event.event):  # a newer service may send more
+                        yield known.validate_json(event.data)
+        if last is not None:  # a reader who leaves now has read all of the turn
+            yield last
 
     async def observations(self, *, after: int = 0, limit: int = 100) -> tuple[Segment, ...]:
         """Return live observations of messages above the seq *after*, oldest first."""
@@ -242,6 +254,26 @@ class AsyncConversation:
         return await self._transport.call(
             shape, "POST", self._path + path, query, body, tries=tries
         )
+
+    @contextmanager
+    def _answer_id(self, message: str | JsonObject | None) -> Iterator[str]:
+        """Yield the id of a turn's answer: that of the last turn if it failed and was the same."""
+        failed, conversation, turn = (
+            self._transport.failed_turns,
+            (self.tenant, self.id),
+            repr(message),
+        )
+        last, answer_id = failed.pop(conversation, ("", ""))
+        if message is not None and last != turn:
+            answer_id = ""
+        answer_id = answer_id or uuid4().hex
+        try:
+            yield answer_id
+        except DuplicateMessage:  # another turn has the id by now
+            raise
+        except BaseException:
+            failed[conversation] = (turn, answer_id)
+            raise
 
     def _turn(self, message: str | JsonObject | None, **fields: object) -> ChatBody:
         kind = "text" if isinstance(message, str) else "message"

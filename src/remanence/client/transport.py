@@ -23,12 +23,14 @@ from remanence.errors import (
 )
 from remanence.http.documents import require_path_name
 from remanence.http.problems import error_of
+from remanence.recent import Recent
 from remanence.wire.json_value import JsonObject, read_object
 
 TRIES: Final = 3
 FIRST_PAUSE_SECONDS: Final = 0.2
 MAX_PAUSE_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
+MAX_FAILED: Final = 1_000
 _TEMPORARY: Final = (None, 429, 502, 503, 504)
 
 _adapter: Final = cache(TypeAdapter)
@@ -47,6 +49,8 @@ class Transport:
         timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS)
         base_url = url.rstrip("/").removesuffix("/v1")  # paths begin with /v1
         self._http = httpx2.AsyncClient(base_url=base_url, headers=headers, timeout=timeout)
+        self.failed_turns: Recent[tuple[str | None, str], tuple[str, str]] = Recent(MAX_FAILED)
+        """The last turn of a tenant's conversation, if it failed, and the id of its answer."""
 
     async def close(self) -> None:
         """Close the connections."""

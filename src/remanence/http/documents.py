@@ -274,6 +274,11 @@ class ChatBody(_Body):
         default=None, max_length=4_000, description="Instead of the server's `--identity`."
     )
     timezone: TimeZone = None
+    answer_id: NewName | None = Field(
+        default=None,
+        description="The id of the answer, instead of an `Idempotency-Key`: the newest turn repeated "
+        "under it gets the stored answer.",
+    )
 
 
 class TextDocument(BaseModel):

@@ -62,9 +62,10 @@ async def _turn(
     state = request.app.state
     chats: Chats = state.chats
     ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
-    message = await asyncio.to_thread(_message, body, key)
+    id_ = key if body.answer_id is None else None
+    message = await asyncio.to_thread(_message, body, id_)
     talk = chats.get(ref, body, may_erase=may_erase(request))
-    answer_id = key if message is None else None
+    answer_id = id_ if message is None and body.answer_id is None else body.answer_id
     memory: Memory = state.memory
     return TurnResponse(
         _stream(talk.stream(message, answer_id=answer_id), memory, ref)
