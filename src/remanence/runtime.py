@@ -338,8 +338,8 @@ class Runtime:
     async def stop(self) -> None:
         """End the turns, and stop the background work; steps in progress have some time to finish."""
         seconds = self.settings.shutdown_timeout_seconds
-        for events in tuple(self.streams):
-            # One that another task reads right now cannot be closed: that task gets `Closed` later.
+        await self.turns.interrupt(timeout_seconds=seconds)
+        for events in tuple(self.streams):  # between two events
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(seconds):
                     await events.aclose()

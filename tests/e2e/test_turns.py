@@ -1,18 +1,20 @@
 """Turns of one conversation never mix, whoever makes them and wherever."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.builders import chat_answer
 
-from remanence import Chat, Memory, Message
-from remanence.chat import BROKEN_OFF, ChatEvent
+from remanence import Chat, Memory, Message, Tool
+from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest
 from remanence.errors import Closed, TurnTaken, WrongUser
 from remanence.protocols import ModelRequest
 from remanence.settings import Settings
+from remanence.types import ToolCallPart
 
 PATIENT = Settings(turn_wait_seconds=60)
 
@@ -35,10 +37,27 @@ class Thinker:
         return "Gate B42."
 
 
+class Caller:
+    """A chat model that calls the tool `end`."""
+
+    name = "caller"
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        call = ToolCallPart(id="call-1", name="end", arguments="{}")
+        return replace(chat_answer(request, ""), content=(call,))
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        yield await self.complete(request)
+
+
 @asynccontextmanager
 async def opened(path: Path, settings: Settings = PATIENT) -> AsyncIterator[Memory]:
     async with Memory.open(f"sqlite:///{path / 'memory.db'}", settings=settings) as memory:
         yield memory
+
+
+async def read_all(stream: AsyncIterator[ChatEvent]) -> object:
+    return [event async for event in stream]
 
 
 async def roles(memory: Memory) -> list[str]:
@@ -114,8 +133,7 @@ async def test_a_turn_in_the_block_of_a_turn_is_refused_at_once_with_what_to_do(
 async def test_a_task_that_began_a_stream_waits_while_another_reads_it(tmp_path: Path) -> None:
     async def read(stream: AsyncIterator[ChatEvent]) -> None:
         await waits.wait()
-        async for _ in stream:
-            pass
+        await read_all(stream)
 
     waits = asyncio.Event()
     async with opened(tmp_path) as memory:
@@ -144,9 +162,54 @@ async def test_closing_a_memory_keeps_the_answer_of_a_stream_and_ends_its_turn(
     async with opened(tmp_path) as memory, memory.conversation("trip").turn():
         kept = await memory.conversation("trip").messages()
 
-    with pytest.raises(Closed, match="before this was done"):
+    with pytest.raises(Closed, match="before this turn was done"):
         await anext(stream)
     assert [message.text for message in kept] == ["Which gate?", f"Gate\n{BROKEN_OFF}"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_closing_a_memory_cancels_the_model_call_of_a_turn_and_those_that_wait_for_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, streams: bool
+) -> None:
+    async def speak(request: ModelRequest) -> AsyncIterator[str]:
+        try:
+            yield "Gate"
+            asked.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def ask(text: str) -> None:
+        chat = Chat(memory.conversation("trip"), model=speak)
+        turn = read_all(chat.stream(text)) if streams else chat.send(text)
+        with pytest.raises(Closed, match="closed before this turn was done"):
+            await turn
+
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with opened(tmp_path) as memory:
+            group.create_task(ask("Which gate?"))
+            await asked.wait()
+            group.create_task(ask("And which seat?"))
+            await asyncio.sleep(0.05)
+        assert cancelled.is_set()
+    async with opened(tmp_path) as memory, memory.conversation("trip").turn():
+        kept = [message.text for message in await memory.conversation("trip").messages()]
+
+    assert kept == ["Which gate?", f"Gate\n{BROKEN_OFF}"][: 1 + streams]
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+async def test_a_tool_that_closes_the_memory_ends_its_turn(tmp_path: Path) -> None:
+    async def end_all(arguments: object) -> str:
+        await memory.close()
+        return "closed"
+
+    tool = Tool(name="end", description="Close.", parameters={"type": "object"}, handler=end_all)
+    async with asyncio.timeout(60), opened(tmp_path) as memory:
+        with pytest.raises(Closed):
+            await Chat(memory.conversation("trip"), model=Caller(), tools=[tool]).send("End it.")
 
 
 async def test_closing_a_memory_ends_a_turn_of_ones_own(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_name, require_text, require_unicode
-from remanence.background import closed_error, finish, part_of, start_beside
+from remanence.background import finish, part_of, start_beside
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -162,9 +162,13 @@ class Chat:
                 earlier question whose answer was broken off.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`, or it
                 waits for this call, as of a tool or in the block of a `conversation.turn()`.
+            Closed: the memory was closed meanwhile, which cancels the model call.
             StoreError: the database failed.
         """
-        async with aclosing(self._turn(text, answer_id, streaming=False)) as events:
+        async with (
+            self._runtime.turns.interruptible(),
+            aclosing(self._turn(text, answer_id, streaming=False)) as events,
+        ):
             async for event in events:
                 if isinstance(event, Done):
                     return event.reply
@@ -178,15 +182,15 @@ class Chat:
         The arguments and errors are those of `send`.
 
         Closing the stream cancels the model call and ends the turn; the partial answer is stored.
-        Closing the memory does so, too, between two events, and the next one is the error `Closed`.
+        Closing the memory does so, too, and the next event is the error `Closed`.
         """
         event: ChatEvent | None = None
         async with aclosing(self._turn(text, answer_id, streaming=True)) as events:
             self._runtime.streams.add(events)
-            async for event in events:
+            while not isinstance(event, Done):
+                async with self._runtime.turns.interruptible():
+                    event = await anext(events)
                 yield event
-        if not isinstance(event, Done):
-            raise closed_error()
 
     async def _turn(
         self, text: str | Message | None, answer_id: str | None, *, streaming: bool

@@ -40,6 +40,11 @@ class Turns:
     _held: dict[ConversationRef, str] = field(default_factory=dict)
     # Tasks that end the turns that they hold, and would wait for themselves.
     _tasks: dict[str, asyncio.Task[Any] | None] = field(default_factory=dict)
+    # Blocks that `interrupt` ends: their task, and a future for their end.
+    _blocks: dict[asyncio.Timeout, tuple[asyncio.Task[Any] | None, asyncio.Future[None]]] = field(
+        default_factory=dict
+    )
+    _ends: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
@@ -64,17 +69,15 @@ class Turns:
         lock = self._locks.setdefault(ref, asyncio.Lock())
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.wait_seconds
-        try:
-            async with asyncio.timeout_at(deadline):
-                await lock.acquire()
-        except TimeoutError:
-            raise self._timeout_error(ref) from None
+        async with self.interruptible():
+            await self._acquire(lock, deadline, ref)
         is_taken = False
         try:
             # If renewing fails and the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
             try:
-                await self._take_before(deadline, ref, turn)  # may take the turn even if cancelled
+                async with self.interruptible():  # may take the turn even if cancelled
+                    await self._take_before(deadline, ref, turn)
                 self._held[ref], is_taken = turn, True
                 self._tasks[turn] = asyncio.current_task()
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
@@ -90,10 +93,47 @@ class Turns:
         """Note that any task may end a turn, as a stream is ended by whoever reads it."""
         self._tasks.pop(turn, None)
 
+    @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[None]:
+        """Let `interrupt` cancel the block, which then raises `Closed`."""
+        if self._ends.is_set():
+            raise _closed_error()
+        ended = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(None) as block:
+                self._blocks[block] = (asyncio.current_task(), ended)
+                try:
+                    yield
+                finally:
+                    del self._blocks[block]
+        except TimeoutError as error:
+            if not block.expired():
+                raise
+            raise _closed_error() from error
+        finally:
+            ended.set_result(None)
+
+    async def interrupt(self, *, timeout_seconds: float) -> None:
+        """Cancel interruptible blocks, other than the caller's, and wait for their end."""
+        self._ends.set()
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        others = [(block, end) for block, (owner, end) in self._blocks.items() if owner is not task]
+        for block, _ in others:
+            block.reschedule(loop.time())
+        if others:
+            await asyncio.wait([end for _, end in others], timeout=timeout_seconds)
+
     async def close(self) -> None:
         """End the turns in progress, so that the next process does not wait for their leases."""
         while self._held:
             await self._end(*self._held.popitem())
+
+    async def _acquire(self, lock: asyncio.Lock, deadline: float, ref: ConversationRef) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await lock.acquire()
+        except TimeoutError:
+            raise self._timeout_error(ref) from None
 
     async def _take_before(self, deadline: float, ref: ConversationRef, turn: str) -> None:
         loop = asyncio.get_running_loop()
@@ -133,3 +173,10 @@ class Turns:
             f"another turn of conversation {ref.id!r} did not end within {self.wait_seconds:g} s: "
             "wait for its answer and send again, or raise turn_wait_seconds"
         )
+
+
+def _closed_error() -> Closed:
+    return Closed(
+        "the memory was closed before this turn was done: open it again, and send the message again, "
+        "which is stored only once"
+    )
