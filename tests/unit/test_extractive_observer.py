@@ -1126,6 +1126,10 @@ def _split(text: str) -> list[str]:
         "Die Buchung hat Nr. 5557-88.",
         "Wir liefern z. B. nach Kassel.",
         "Das Lager ist in der Hauptstr. 5 in Kassel.",
+        "Meine Schadennr. S-9981 ist noch offen.",
+        "Meine Bestellnr. lautet 4711.",
+        "Het ordernr. BE-2231 klopt niet.",
+        "Die Art.-Nr. X100 fehlt auf der Rechnung.",
         "die rechnung vom 12.1. immer noch nicht bezahlt, 740 euro",
         "ich mach den markt am 16. und 17. mai",
         "2. bis 9. Januar ist unser Urlaub.",
@@ -1153,6 +1157,9 @@ def test_a_day_that_opens_a_message_is_no_number_of_an_item() -> None:
         ("The score was 3 to 2.", "We won."),
         ("I have 12.", "The others have none."),
         ("My sister says no.", "Then we go without her."),
+        ("Ich habe keine Kundennr.", "Kannst du sie suchen?"),
+        ("Wir wohnen in der Hauptstr.", "Mein Bruder auch."),
+        ("Der Platz ist gut.", "B12 nehme ich wieder."),
     ],
 )
 def test_a_number_or_a_no_may_end_a_sentence(first: str, second: str) -> None:

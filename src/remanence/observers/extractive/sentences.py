@@ -52,7 +52,8 @@ _MAX_ABBREVIATION = 16
 _INITIALS = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")
 """A letter, or letters with a period behind each: "p.m."."""
 _NUMBER_BEFORE = re.compile(r"\d\.?\s?$")
-_STREET = re.compile(r"[a-zß]str\.$")
+_COMPOUND = re.compile(r"[a-zß](?:str|nr)\.$")
+"""Compound with the short form of street or number: "Hauptstr.", "Schadennr.", "klantnr."."""
 _CODE_SPAN = re.compile(CODE)
 _NEXT_LETTER = re.compile(r"[^\W\d_]\.")
 _JOINTS = (
@@ -132,8 +133,8 @@ def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
     before = _WORD_BEFORE.search(text, max(start, stop - _MAX_ABBREVIATION), stop)
     if before is None:
         return False
-    word, following = before[0], text[after : after + 1]
-    if _is_abbreviation(text, before, following) or (
+    word = before[0]
+    if _is_abbreviation(text, before, after) or (
         _INITIALS.fullmatch(word) and _NEXT_LETTER.match(text, after)  # "z. B.", "p. m."
     ):
         return True
@@ -142,16 +143,19 @@ def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
     return _is_ordinal(text, start, before, after)
 
 
-def _is_abbreviation(text: str, before: re.Match[str], following: str) -> bool:
+def _is_abbreviation(text: str, before: re.Match[str], after: int) -> bool:
     """Return whether a word with a period is one after which its sentence goes on."""
-    word = before[0]
+    word, following = before[0], text[after : after + 1]
     short = word[:-1].casefold()
     if short in cue_phrases("abbreviation") or (len(word) == len("J.") and word[0].isupper()):
         return True
     goes_on = following.isdigit() or following.islower()
     if goes_on and _INITIALS.fullmatch(word):
         return True
-    if following.isdigit() and (_STREET.search(word) or short in cue_phrases("before_number")):
+    is_compound = _COMPOUND.search(word) is not None
+    if (is_compound or short in cue_phrases("before_number")) and _CODE.match(text, after):
+        return True
+    if is_compound and following.islower():
         return True
     beside = short in cue_phrases("before_number") and not following.isupper()
     return bool(beside and _NUMBER_BEFORE.search(text, max(0, before.start() - 3), before.start()))
