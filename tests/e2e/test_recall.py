@@ -605,6 +605,26 @@ async def test_text_without_spaces_is_recalled_and_cut_at_the_right_place(
 
 
 @pytest.mark.req("X-18")
+@pytest.mark.parametrize(
+    "recording",
+    [
+        {"type": "input_audio", "input_audio": {"data": "UklGR" * 50, "format": "wav"}},
+        {"type": "voice", "media_type": "audio/wav", "data": "UklGR" * 50},
+    ],
+)
+async def test_the_text_of_a_message_with_a_recording_has_nothing_of_its_format(
+    recording: dict[str, object],
+) -> None:
+    said = {"type": "text", "text": "Listen to the engine."}
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("boat")
+        await chat.append(Message.from_openai({"role": "user", "content": [said, recording]}))
+        (hit,) = await chat.recall("engine")
+
+        assert (hit.text, hit.snippet) == ("Listen to the engine.",) * 2
+        assert await chat.recall("wav") == ()
+
+
 async def test_from_a_note_that_was_found_to_its_messages_page_by_page() -> None:
     async with Memory.open(IN_MEMORY, observer=ScriptedObserver(), policy=FULL) as memory:
         chat = memory.conversation("a")

@@ -45,6 +45,8 @@ IMAGE_HEADS = {
 BASE64 = re.compile(r"(?:data:[^,]{0,200};base64,)?[A-Za-z0-9+/_-]{200,}={0,2}")
 """Data that is no text: media, or encrypted."""
 
+_NO_TEXT = frozenset({"type", "status", "format", "media_type", "mime_type", "mimeType"})
+"""Fields that describe a part, such as the format of a recording."""
 _NAMES_ID = re.compile(r"(?:^|_)id$|I[dD]$")
 _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
@@ -264,7 +266,7 @@ def _strings(value: object) -> Iterator[str]:
     match value:
         case dict():
             for key, inner in value.items():
-                if key not in ("type", "status") and not _NAMES_ID.search(key):
+                if key not in _NO_TEXT and not _NAMES_ID.search(key):
                     yield from _strings(inner)
         case list():
             for inner in value:
