@@ -168,7 +168,7 @@ async def test_a_call_that_was_cut_off_is_not_run_but_answered(wire: Wire) -> No
     ],
 )
 async def test_a_result_that_no_tape_takes_leaves_those_beside_it(
-    wire: Wire, text: Any, told: str
+    wire: Wire, text: Any, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handler(_: dict[str, Any]) -> Any:
         if isinstance(text, Exception):
@@ -182,6 +182,7 @@ async def test_a_result_that_no_tape_takes_leaves_those_beside_it(
         await said(chat_of(conversation, wire, tools=[GATE, odd]), wire, "Which gate?")
 
     assert results(wire.server.received[1].body) == ["B42", told]
+    assert ("tool 'odd' failed with" in caplog.text) == (told != "PK ?")
 
 
 async def test_an_answer_with_characters_that_no_tape_takes_is_kept_without_them(

@@ -42,8 +42,10 @@ async def run_tool(
         return _error_result(call, f"{kind}: {said}")
     if not isinstance(text, str):
         kind = type(text).__name__
+        telemetry.tool_failed(call.name, f"a result of type {kind}")
         return _error_result(call, f"the tool has run, but returned a {kind} instead of a text")
     if (size := _size_in_bytes(text)) > max_bytes:
+        telemetry.tool_failed(call.name, f"a result of {size:,} bytes")
         return _error_result(call, f"the tool has run, but its result is too long: {size:,} bytes")
     return Message.tool(call.id, storable(text), is_error=isinstance(text, ErrorText))
 

@@ -306,10 +306,10 @@ def chat_failed(conversation_id: str, model: str, reason: str) -> None:
     logger.warning("chat call of conversation %r to %s failed: %s", conversation_id, model, reason)
 
 
-def tool_failed(name: str, error_type: str) -> None:
-    """Count and log a tool whose handler raised, without the error text, which may be private."""
+def tool_failed(name: str, failure: str) -> None:
+    """Count and log a tool that raised, or gave no text that fits, without texts: they may be private."""
     _tool_failures.add(1, {"tool": name})
-    logger.warning("tool %r failed with %s; the model was told", name, error_type)
+    logger.warning("tool %r failed with %s; the model was told", name, failure)
 
 
 def proxy_requested(memory: Literal["on", "off"], reason: str) -> None:
