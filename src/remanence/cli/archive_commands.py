@@ -11,7 +11,7 @@ import typer
 
 from remanence.archive.blocks import BlockStore
 from remanence.cli import FAILED, output
-from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.options import AsJson, ConversationId, Database, Tenant, read_path
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.cli.transcript_lines import Record
@@ -29,7 +29,8 @@ async def export(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="DIRECTORY", help="Where the blocks go.")
+        Path | None,
+        typer.Option(parser=read_path, metavar="DIRECTORY", help="Where the blocks go."),
     ] = None,
     user: Annotated[
         str | None, typer.Option(help="Print everything stored about this user instead.")
@@ -78,11 +79,21 @@ async def _print_user(memory: Memory, user: str, tenant: str) -> None:
         )
 
 
+def _read_folder(text: str) -> Path:
+    path = read_path(text)
+    if not path.is_dir():
+        raise typer.BadParameter(f"there is no directory {text!r}: name that of an export")
+    return path
+
+
 async def import_notes(
     *,
     conversation: ConversationId,
     source: Annotated[
-        Path, typer.Option("--from", metavar="DIRECTORY", exists=True, help="Where the blocks are.")
+        Path,
+        typer.Option(
+            "--from", parser=_read_folder, metavar="DIRECTORY", help="Where the blocks are."
+        ),
     ],
     db: Database = None,
     tenant: Tenant = "default",

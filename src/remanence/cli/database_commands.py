@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from remanence.cli import FAILED, output
-from remanence.cli.options import AsJson, Database
+from remanence.cli.options import AsJson, Database, read_path
 from remanence.cli.settings import load, open_existing, require_database
 from remanence.errors import InvalidArgument
 from remanence.memory import Memory
@@ -25,28 +26,34 @@ _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
+def _read_copy(text: str) -> Path:
+    if "://" in text:
+        raise typer.BadParameter(
+            f"{mask_password(text)} is the URL of a database: name the new file, and the database "
+            "with --db"
+        )
+    return read_path(text)
+
+
 async def backup(
-    *, file: Annotated[str, typer.Argument(help="A new file.")], db: Database = None
+    *,
+    file: Annotated[Path, typer.Argument(parser=_read_copy, help="A new file.")],
+    db: Database = None,
 ) -> None:
     """Copy the database to a new file while it is in use.
 
     The copy has the schema of the database, also if that is of another version.
     """
-    if "://" in file:
-        raise typer.BadParameter(
-            f"{mask_password(file)} is the URL of a database: name the new file, and the database "
-            "with --db"
-        )
     url = load(url=db).settings.url
-    require_database(url)
-    if not url.startswith("sqlite:"):
+    if url.startswith(("postgresql:", "postgres:")):
         raise InvalidArgument(
-            f"{mask_password(url)} is not a SQLite file: use the backup tools of its database"
+            f"{mask_password(url)!r} is not a SQLite database: copy it with pg_dump"
         )
+    require_database(url)
     store = await open_store(url, read_only=True, any_version=True)
     try:
         assert isinstance(store, BackupStore)
-        await store.backup(file)
+        await store.backup(str(file))
     finally:
         await store.close()
     output.line(f"copied to {file}")

@@ -11,18 +11,26 @@ ConversationId = Annotated[str, typer.Argument(help="Its id.")]
 STDIN = Path("-")
 
 
-def _require_file(path: Path) -> Path:
+def read_path(text: str) -> Path:
+    """Return the path, or raise `typer.BadParameter` if it is empty, as an unset variable leaves it."""
+    if not text:
+        raise typer.BadParameter("'' is not a path: name one")
+    return Path(text)
+
+
+def _read_file(text: str) -> Path:
+    path = read_path(text)
     if path != STDIN and path.is_dir():
-        raise typer.BadParameter(f"{str(path)!r} is a directory: name a file in it")
+        raise typer.BadParameter(f"{text!r} is a directory: name a file in it")
     if path != STDIN and not path.exists():
-        raise typer.BadParameter(f"there is no file {str(path)!r}: name one, or - for stdin")
+        raise typer.BadParameter(f"there is no file {text!r}: name one, or - for stdin")
     return path
 
 
 HistoryFile = Annotated[
     Path,
     typer.Argument(
-        callback=_require_file,
+        parser=_read_file,
         help="Messages as JSON Lines, an export of ChatGPT or Claude, or a session of Claude Code or "
         "Codex; - reads stdin.",
     ),
@@ -30,7 +38,7 @@ HistoryFile = Annotated[
 TranscriptFile = Annotated[
     Path,
     typer.Argument(
-        callback=_require_file,  # typer's own check treats `-` as a file name
+        parser=_read_file,  # typer's own check treats `-` as a file name
         help="A transcript, as JSON Lines or JSON; - reads stdin.",
     ),
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from remanence.cli import FAILED, documents, output
-from remanence.cli.options import Database, Ratio, TranscriptFile
+from remanence.cli.options import Database, Ratio, TranscriptFile, read_path
 from remanence.cli.output import quantity
 from remanence.cli.replay import MEMORY_URL, PROMISES, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load, require_newest
@@ -15,6 +15,21 @@ from remanence.cli.transcripts import Transcript, open_transcript
 from remanence.policy.presets import Preset
 
 SHOWN_PLACES = 10
+STDOUT = Path("-")
+
+
+def _read_target(text: str) -> str:
+    target = read_path(text)
+    if target == STDOUT:
+        return text
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"the directory of {text!r} does not exist: create it first")
+    is_dangling = target.is_symlink() and not target.exists()
+    if (
+        target.is_file() or target.is_dir() or is_dangling
+    ):  # a device, such as /dev/null, loses nothing
+        raise typer.BadParameter(f"{text!r} already exists: name a new file, or remove it")
+    return text
 
 
 async def run(
@@ -26,7 +41,10 @@ async def run(
     json_target: Annotated[
         str | None,
         typer.Option(
-            "--json", metavar="OUT", help="Write the result to this new file; - is stdout."
+            "--json",
+            parser=_read_target,
+            metavar="OUT",
+            help="Write the result to this new file; - is stdout.",
         ),
     ] = None,
     conversation: Annotated[
@@ -35,8 +53,6 @@ async def run(
     ] = None,
 ) -> int:
     """Replay a transcript on a tape, and check the result."""
-    if json_target is not None and json_target != "-":
-        _require_new(Path(json_target))
     settings = load(url=db, preset=preset).settings
     policy = replay_policy(settings, ratio=ratio)
     transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
@@ -66,16 +82,6 @@ async def run(
         for violation in violations:
             output.warn(f"broken promise: {PROMISES[name]}: {violation}")
     return FAILED if any(replayed.violations.values()) else 0
-
-
-def _require_new(target: Path) -> None:
-    if not target.parent.is_dir():
-        raise typer.BadParameter(f"--json: the directory of {str(target)!r} does not exist")
-    is_dangling = target.is_symlink() and not target.exists()
-    if target.is_file() or is_dangling:  # a device, such as /dev/null, loses nothing
-        raise typer.BadParameter(
-            f"--json: {str(target)!r} already exists: name a new file, or remove it"
-        )
 
 
 def _document(replayed: ReplayResult) -> dict[str, object]:

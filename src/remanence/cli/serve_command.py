@@ -10,7 +10,7 @@ import typer
 
 from remanence.arguments import require_host_names, require_origins, require_provider_url
 from remanence.chat import calls_tools, open_chat_model
-from remanence.cli.options import AgentTools, Database
+from remanence.cli.options import AgentTools, Database, read_path
 from remanence.cli.service import LogFormat, announce, ending_on_signals, log_audit, log_service
 from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
@@ -80,7 +80,9 @@ async def run(
     log_format: LogFormat = "text",
     audit_log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Log reads, exports and erasures to this file."),
+        typer.Option(
+            parser=read_path, metavar="FILE", help="Log reads, exports and erasures to this file."
+        ),
     ] = None,
 ) -> None:
     """Serve the memory over HTTP, by default only to this machine."""
