@@ -640,9 +640,8 @@ class Memory:
         self._runtime.check_writable()
         if self._runtime.daily is None:
             raise InvalidPolicy(
-                "daily_directory=None: there are no daily notes without a directory; set one with "
-                'Memory.open(settings=Settings(daily_directory="notes")), in a settings file, or '
-                "by REMANENCE_DAILY_DIRECTORY"
+                "daily_directory is not set, so there are no daily notes: set it in a settings file, by "
+                'REMANENCE_DAILY_DIRECTORY, or with Settings(daily_directory="notes")'
             )
         return self._runtime.daily
 

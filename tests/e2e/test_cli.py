@@ -1144,19 +1144,6 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     assert "has no such fact of user 'ana'" in searched.stdout
 
 
-@pytest.mark.parametrize(
-    "command", [("facts", "ana", "--search", ""), ("search", "", "--user=ana")]
-)
-def test_a_blank_query_is_refused(cli: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
-    url = f"sqlite:///{tmp_path}/memory.db"
-    BlockingMemory.open(url).close()
-
-    run = cli(*command, "--db", url)
-
-    assert run.returncode == 1
-    assert run.stderr == "remanence: query='' is impossible: use a text with words\n"
-
-
 def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, database: str) -> None:
     command = [sys.executable, "-m", "remanence", "delete", "trip", "--db", database]
     refused = subprocess.run(command, check=False, input="no\n", capture_output=True, text=True)

@@ -1,6 +1,7 @@
 """An error of a command names the option or argument, its value and the remedy, and changes nothing."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -35,6 +36,43 @@ PATHS: dict[str, tuple[tuple[str, ...], str]] = {
         "'--json': the directory of 'none/x' does not exist: create it first",
     ),
     "audit log": (("serve", "--audit-log", ""), "'--audit-log': '' is not a path: name one"),
+}
+
+VALUES: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "zero": (("inspect", "--limit", "0"), 2, "'--limit': '0' should be greater than or equal to 1"),
+    "negative": (("messages", "trip", "--after", "-1"), 2, "'--after': '-1' should be greater"),
+    "too many": (("inspect", "--limit", "99999999999"), 2, "'99999999999' should be less than"),
+    "text": (
+        ("recall", "trip", "x", "--limit", "x"),
+        2,
+        "'--limit': 'x' should be a valid integer",
+    ),
+    "fraction": (("worker", "--concurrency", "1.5"), 2, "'--concurrency': '1.5' should be a valid"),
+    "too great": (("explain", "file", "--ratio", "2"), 2, "'--ratio': '2' should be less than"),
+    "no choice": (("recall", "trip", "x", "--kind", "y"), 2, "'--kind': 'y' is not one of 'note'"),
+    "no time": (("usage", "--since", "then"), 2, "'--since': 'then' is not a time: write"),
+    "no words": (("recall", "trip", ""), 2, "'query': '' has no words: write some to look for"),
+    "no words of a user": (("search", "", "--user=ana"), 2, "'query': '' has no words: write"),
+    "blank": (("facts", "ana", "--search", " "), 2, "'--search': ' ' has no words: write some"),
+    "query with ids": (
+        ("forget", "trip", "--query", "Berlin", "--message", "m"),
+        2,
+        "--query only lists matches: leave out --message and --fact",
+    ),
+    "scope": (("keys", "create", "x", "--scope", "y"), 1, "--scope='y' is impossible: known are"),
+    "worker on a file": (("worker",), 1, "a worker needs a PostgreSQL database, but the URL is"),
+    "no daily notes": (("consolidate",), 1, "daily_directory is not set, so there are no daily"),
+    "host": (("serve", "--host", ""), 1, "--host '' is open to other machines"),
+    "allowed host": (("serve", "--allowed-host", "a/b"), 1, "--allowed-host='a/b' is impossible"),
+    "origin": (("serve", "--allowed-origin", "x"), 1, "--allowed-origin='x' is impossible: use"),
+    "upstream": (("serve", "--openai-url", "x"), 1, "--openai-url='x' is impossible: use a URL"),
+    "webhook": (("serve", "--webhook", "x"), 1, "--webhook='x' is impossible: use a URL that"),
+    "copy that is lost": (
+        ("copy", DATABASE, "sqlite:///:memory:"),
+        2,
+        "target 'sqlite:///:memory:' would end with the command: name a file",
+    ),
+    "copy on itself": (("copy", DATABASE, DATABASE), 1, "target of the copy is not empty: name"),
 }
 
 
@@ -87,3 +125,30 @@ def test_a_backup_names_what_is_wrong_with_the_url(
     assert run.returncode == 1
     assert text in run.stderr
     assert not (folder / "copy.db").exists()
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_a_wrong_value_is_refused_in_a_line_with_its_option_and_the_remedy(
+    cli: Cli, folder: Path, case: str
+) -> None:
+    arguments, code, text = VALUES[case]
+    before = names(folder)
+
+    run = cli(*arguments)
+
+    error = run.stderr.splitlines()[-1]
+    assert run.returncode == code, run.stdout
+    assert text in error
+    assert error.startswith(("Error: ", "remanence: "))
+    assert names(folder) == before
+
+
+def test_an_import_from_stdin_names_stdin(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("nothing").touch()
+    with tmp_path.joinpath("nothing").open() as stdin:
+        monkeypatch.setitem(vars(sys), "stdin", stdin)
+        run = cli("import", "-", "--conversation", "trip")
+
+    assert "stdin is empty: write one message as JSON on each line" in run.stderr

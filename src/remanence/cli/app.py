@@ -66,8 +66,17 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # of pydantic in typer
+            error.message = _name_value(error)
             raise
+
+
+def _name_value(error: typer.BadParameter) -> str:
+    """Return the text of an error, and with pydantic's also the value: `'0' should be ... 1`."""
+    details = getattr(error.__cause__, "errors", None)  # typer does not export pydantic's error
+    text = error.message.removeprefix("Value error, ")
+    if details is None or not text.startswith("Input "):
+        return text
+    return f"{details()[0]['input']!r:.80} {text.removeprefix('Input ').partition(',')[0]}"
 
 
 def _load(name: str) -> Any:  # typer brings its own click

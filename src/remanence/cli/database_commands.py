@@ -69,6 +69,8 @@ async def copy(
 
     No program may write to either database meanwhile.
     """
+    if target == "sqlite:///:memory:":
+        raise typer.BadParameter(f"target {target!r} would end with the command: name a file")
     async with AsyncExitStack() as stack:
         reading = await open_store(source, read_only=True)
         stack.push_async_callback(reading.close)

@@ -52,9 +52,16 @@ def forget(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
     user: Annotated[str | None, typer.Option(help="Forget everything about this user.")] = None,
-    message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
-    fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
-    query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
+    message: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="The id of a message; may be repeated."),
+    ] = None,
+    fact: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="The id of a fact; may be repeated.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="List matches, erase nothing.")
+    ] = None,
     everywhere: Annotated[
         bool,
         typer.Option("--everywhere", help="Also list matches in the user's other conversations."),
@@ -68,7 +75,7 @@ def forget(
     """Erase messages and facts, or a user, with everything derived from them."""
     if (conversation is None) == (user is None) or (user and (message or fact or query)):
         raise typer.BadParameter("name a conversation, or a user with --user alone")
-    _require_query(query, everywhere=everywhere)
+    _require_query(query, ids=[*(message or ()), *(fact or ())], everywhere=everywhere)
     if conversation is not None and not (message or fact or query):
         raise typer.BadParameter("name what to forget by --message or --fact; --query finds it")
     settings = load(url=db).settings
@@ -145,7 +152,9 @@ def _report_nothing(user: str | None, tenant: str) -> None:
         )
 
 
-def _require_query(query: str | None, *, everywhere: bool) -> None:
+def _require_query(query: str | None, *, ids: Sequence[str], everywhere: bool) -> None:
+    if query is not None and ids:
+        raise typer.BadParameter("--query only lists matches: leave out --message and --fact")
     if everywhere and query is None:
         raise typer.BadParameter(
             "--everywhere needs --query: forget messages by id in their own conversation"

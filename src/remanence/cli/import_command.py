@@ -16,7 +16,7 @@ import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.histories import ID_PREFIX, HistoryMessage, HistoryReader, source_of
-from remanence.cli.options import AsJson, Database, HistoryFile
+from remanence.cli.options import STDIN, AsJson, Database, HistoryFile
 from remanence.cli.output import quantity
 from remanence.cli.settings import load, require_newest
 from remanence.cli.transcripts import open_lines
@@ -107,7 +107,7 @@ async def run(
     """
     settings = load(url=db).settings
     reader = HistoryReader(
-        name=file.name,
+        name="stdin" if file == STDIN else file.name,
         source=source_of(file),
         tenant=tenant,
         conversation=conversation,

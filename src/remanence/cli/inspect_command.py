@@ -43,7 +43,9 @@ async def run(
     flush: Annotated[bool, typer.Option("--flush", help="Do due work first.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help=f"The maximum number of conversations, by default {LISTED}."),
+        typer.Option(
+            min=1, max=100_000, help=f"The maximum number of conversations, by default {LISTED}."
+        ),
     ] = None,
     after: Annotated[
         str | None,

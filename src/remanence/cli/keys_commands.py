@@ -33,7 +33,8 @@ async def keys_create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(get_args(Scope))}; may be repeated. By default read and write."
+            metavar="SCOPE",
+            help=f"{', '.join(get_args(Scope))}; may be repeated. By default read and write.",
         ),
     ] = None,
     days: Annotated[
@@ -44,7 +45,7 @@ async def keys_create(
 ) -> None:
     """Create an API key for a client of the service, and print its token."""
     chosen = cast("Sequence[Scope]", scope or ("read", "write"))
-    require_choices(get_args(Scope), scopes=chosen)  # before a database is created
+    require_choices(get_args(Scope), **{"--scope": chosen})  # before a database is created
     url = load(url=db).settings.url
     await require_newest(url)
     async with Memory.open(settings=Settings(url=url, workers=0)) as memory:

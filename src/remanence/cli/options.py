@@ -42,6 +42,19 @@ TranscriptFile = Annotated[
         help="A transcript, as JSON Lines or JSON; - reads stdin.",
     ),
 ]
+
+
+def _read_words(text: str) -> str:
+    if not text.strip():
+        raise typer.BadParameter(f"{text!r:.80} has no words: write some to look for")
+    return text
+
+
+Query = Annotated[str, typer.Argument(parser=_read_words, help="Words to look for.")]
+Words = Annotated[
+    str | None,
+    typer.Option(parser=_read_words, metavar="WORDS", help="Only facts that match, best first."),
+]
 Ratio = Annotated[
     float | None,
     typer.Option(min=0.001, max=1.0, help="The maximum share of tokens for notes."),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from remanence.cli import output
-from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.options import AsJson, ConversationId, Database, Query, Tenant, Words
 from remanence.cli.period import Since, Until, require_period
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.stores import mask_password
@@ -18,7 +18,7 @@ Kind = Annotated[HitKind | None, typer.Option(help="Only hits of this kind.")]
 async def recall(
     *,
     conversation: ConversationId,
-    query: Annotated[str, typer.Argument(help="Words to look for.")],
+    query: Query,
     since: Since = None,
     until: Until = None,
     kind: Kind = None,
@@ -36,7 +36,7 @@ async def recall(
 
 async def search(
     *,
-    query: Annotated[str, typer.Argument(help="Words to look for.")],
+    query: Query,
     user: Annotated[str, typer.Option(help="Whose conversations and facts.")],
     since: Since = None,
     until: Until = None,
@@ -86,9 +86,7 @@ def _place(hit: Hit) -> str:
 async def facts(
     *,
     user: Annotated[str, typer.Argument(help="Whose facts.")],
-    search: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="Only facts that match, best first.")
-    ] = None,
+    search: Words = None,
     history: Annotated[bool, typer.Option(help="Also superseded facts.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="The most facts.")] = 100,
     db: Database = None,

@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-from remanence.arguments import require_host_names, require_origins, require_provider_url
+from remanence.arguments import (
+    require_host_names,
+    require_http_url,
+    require_origins,
+    require_provider_url,
+)
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli.options import AgentTools, Database, read_path
 from remanence.cli.service import LogFormat, announce, ending_on_signals, log_audit, log_service
@@ -98,13 +103,15 @@ async def run(
         settings = with_agent(settings, *models)
     if not is_loopback(host) and (not allowed_host or keys is None):
         raise InvalidArgument(
-            f"--host {host} is open to other machines: add each accepted host name, as in "
+            f"--host {host!r} is open to other machines: add each accepted host name, as in "
             "--allowed-host memory.example.com, and either --keys, so that clients need a key, or "
             "--no-keys, if a login is in front of the service"
         )
-    require_host_names(allowed_host=allowed_host or ())
-    require_origins(allowed_origin=allowed_origin or ())
-    require_provider_url(openai_url=openai_url, anthropic_url=anthropic_url)
+    require_host_names(**{"--allowed-host": allowed_host or ()})
+    require_origins(**{"--allowed-origin": allowed_origin or ()})
+    require_provider_url(**{"--openai-url": openai_url, "--anthropic-url": anthropic_url})
+    for url in webhook or ():
+        require_http_url(**{"--webhook": url})
     secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
     webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
     log_service(log_format)

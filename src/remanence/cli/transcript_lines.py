@@ -95,7 +95,7 @@ def _load(text: str, name: str, first_line: int) -> object:
         remedy = "it is cut off at its end: get the whole file again" if is_cut else FORMATS
         raise MalformedTranscript(
             f"{name}, line {line}: {quote(wrong)} is not JSON "
-            f"({error.msg} at column {error.colno}): {remedy}"
+            f"({error.msg.removesuffix(' at')} at column {error.colno}): {remedy}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise MalformedTranscript(

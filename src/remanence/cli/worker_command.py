@@ -20,7 +20,8 @@ async def run(
     *,
     db: Database = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="The number of conversations to work on at once.")
+        int | None,
+        typer.Option(min=1, max=10_000, help="The number of conversations to work on at once."),
     ] = None,
     health_port: Annotated[
         int | None,
@@ -39,6 +40,11 @@ async def run(
     shutdown_timeout_seconds.
     """
     settings = _settings(load(url=db).settings, concurrency)
+    if settings.url.startswith("sqlite:"):
+        raise InvalidPolicy(
+            f"a worker needs a PostgreSQL database, but the URL is {settings.url!r}: name one with --db "
+            "or REMANENCE_URL; processes that open a SQLite file do its work themselves"
+        )
     choose_engine(settings, settings.url)
     # The tables must exist: a mistake in the URL must not create them elsewhere.
     await (await open_store(settings.url, read_only=True)).close()

@@ -120,7 +120,7 @@ def _mark(connection: Connection) -> None:
     )
     is_first = connection.changes() > 0
     if not is_first or any(rows for table in TABLES for rows in _pages(connection, table)):
-        raise InvalidArgument("the database to copy to is not empty: name a new one")
+        raise InvalidArgument("the target of the copy is not empty: name a new database")
 
 
 def _unmark(connection: Connection) -> None:
