@@ -73,7 +73,7 @@ class InvalidSetting(InvalidPolicy):
     """A setting with an impossible value; `name` is its field, `remedy` how to fix it."""
 
     def __init__(self, name: str, value: object, remedy: str) -> None:
-        super().__init__(f"{name}={value!r} is impossible: {remedy}")
+        super().__init__(f"{name}={value!r:.200} is impossible: {remedy}")
         self.name = name
         self.remedy = remedy
 

@@ -66,8 +66,10 @@ class ObserverFactory:
             InvalidPolicy: the observer does not support the policy's `observer_mode`.
             ModelError: the model cannot be opened.
         """
-        own = source or self.settings.observer_model
-        chosen = own or self.model
+        own: Observer | ModelSource | None = source
+        if own is None:
+            own = self.settings.observer_model or None
+        chosen: Observer | ModelSource | None = self.model if own is None else own
         require_object(chosen)
         if chosen is None or not self.policy.enabled:
             observer: Observer = ExtractiveObserver(self.compute)
@@ -92,8 +94,10 @@ class ObserverFactory:
 
     def reflector(self, source: Reflector | ModelSource | None) -> Reflector:
         """Return the reflector for *source*; errors as for `observer`."""
-        own = source or self.settings.reflector_model
-        chosen = own or self.model
+        own: Reflector | ModelSource | None = source
+        if own is None:
+            own = self.settings.reflector_model or None
+        chosen: Reflector | ModelSource | None = self.model if own is None else own
         require_object(chosen)
         if chosen is None or not self._reflects:
             return ExtractiveReflector(self.compute)
@@ -110,7 +114,7 @@ class ObserverFactory:
 
     def extractor(self, source: FactExtractor | ModelSource | None) -> FactExtractor:
         """Return the extractor for *source*; errors as for `observer`."""
-        chosen = source or self.model
+        chosen: FactExtractor | ModelSource | None = self.model if source is None else source
         require_object(chosen)
         if chosen is None or not self._reflects:
             return ExtractiveFacts(self.compute)
@@ -131,7 +135,7 @@ class ObserverFactory:
         return self.policy.enabled or self.settings.daily_directory is not None
 
     def _shared_key(self, own: object) -> str | None:
-        return None if own else self.settings.model_key_variable
+        return self.settings.model_key_variable if own is None else None
 
     def _meter(self, writer: T) -> T:
         """Return the caller's observer, reflector or extractor, with its model, if any, metered."""
@@ -172,7 +176,7 @@ class ObserverFactory:
 
 def _require_model(source: object, protocol: str, method: str) -> None:
     """Raise `InvalidArgument` for a value that is no source of a model, and not a *protocol* either."""
-    if source and not (isinstance(source, str | Sequence | Model) or callable(source)):
+    if source is not None and not (isinstance(source, str | Sequence | Model) or callable(source)):
         raise InvalidArgument(
             f"a value of type {type(source).__name__} is neither a model nor {protocol}: pass a name, "
             f"an async function, a Model, or an object with `async def {method}(request)`"

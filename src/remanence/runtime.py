@@ -194,7 +194,7 @@ class Runtime:
                 calls_per_minute=settings.calls_per_minute,
                 input_tokens_per_minute=settings.input_tokens_per_minute,
             ),
-            model=model or settings.model,
+            model=(settings.model or None) if model is None else model,
             compute=self.pool or compute_in_slices,
         )
         self.segment_writer = SegmentWriter(

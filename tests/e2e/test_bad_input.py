@@ -54,6 +54,10 @@ def said(text: Any) -> Message:
     return Message(role="user", content=(TextPart(text=text),))
 
 
+def said_calls(calls: Any) -> Message:
+    return Message.assistant(tool_calls=calls)
+
+
 def other(raw: str, dialect: Any = "openai") -> Message:
     return Message(role="user", content=(OtherPart(dialect=dialect, raw=raw),))
 
@@ -132,6 +136,19 @@ def test_a_text_that_is_no_str_is_refused_before_it_is_appended(
 ) -> None:
     with pytest.raises(InvalidMessage, match="of a message is not a str: convert it"):
         make(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (lambda: said_calls(None), "tool_calls None of a message are not a list: leave them out"),
+        (lambda: Message.from_openai_responses(b"hi"), "input b'hi' is a bytes: pass items"),
+    ],
+    ids=["no calls", "bytes"],
+)
+def test_a_message_of_a_wrong_type_is_refused(read: Callable[[], object], text: str) -> None:
+    with pytest.raises(InvalidMessage, match=text):
+        read()
 
 
 class Nameless:

@@ -47,7 +47,7 @@ def test_a_server_with_an_impossible_upstream_leaves_no_database(tmp_path: Path)
     run = serve(tmp_path, "--port", "0", "--openai-url", "ftp://example.com")
 
     assert run.returncode == 1
-    assert "openai_url='ftp://example.com' is impossible" in run.stderr
+    assert "--openai-url='ftp://example.com' is impossible" in run.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,7 +21,14 @@ from remanence import (
     count_tokens,
 )
 from remanence.clock import SystemClock
-from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
+from remanence.errors import (
+    InvalidArgument,
+    InvalidMessage,
+    InvalidPolicy,
+    ModelError,
+    NotOpen,
+    RemanenceError,
+)
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.protocols import ModelRequest
 from remanence.providers.function import FunctionEmbedder
@@ -197,6 +204,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "no model": (lambda m, c: any_chat(c, model=None), "type NoneType is not a model: pass a name"),
     "plain model": (lambda m, c: any_chat(c, model=plain), "model=.*plain.*write async def"),
     "plain handler": (lambda m, c: tool(handler=plain), "handler=.*write async def"),
+    "time of a hook": (
+        lambda m, c: any_hooks(timeout_seconds="5"),
+        "timeout_seconds='5'.*a number",
+    ),
     "plain hook": (lambda m, c: any_hooks(before_observe=plain), "before_observe=.*write async"),
     "tool name": (lambda m, c: tool(name="look up"), "name='look up'.*without spaces"),
     "rounds": (lambda m, c: any_chat(c, model=answer, max_rounds=0), "max_rounds=0"),
@@ -264,6 +275,9 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
         ({"fact_vectors": Plain}, "Plain is a class"),
         ({"clock": AsyncClock()}, r"clock=.*sync methods now\(\)"),
         ({"model": 5}, "a value of type int is not a model: pass a name"),
+        ({"model": 0}, "a value of type int is not a model: pass a name"),
+        ({"model": []}, r"model=\[\] is impossible: name at least one model"),
+        ({"observer": {}}, "a value of type dict is neither a model nor an Observer"),
         (
             {"observer": object()},
             r"neither a model nor an Observer: .*async def observe\(request\)",
@@ -297,6 +311,12 @@ async def test_a_memory_is_not_opened_with_a_wrong_part(
 ) -> None:
     with pytest.raises(InvalidArgument, match=text):
         async with Memory.open(IN_MEMORY, **arguments):
+            pass
+
+
+async def test_an_empty_name_of_a_model_is_not_taken_for_none() -> None:
+    with pytest.raises(ModelError, match="model '' is not a name: write anthropic:"):
+        async with Memory.open(IN_MEMORY, model=""):
             pass
 
 

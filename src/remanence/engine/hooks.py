@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from remanence.arguments import require_async
+from remanence.arguments import require_amount, require_async
 from remanence.background import guard_host_code
 from remanence.errors import ObservationRejected, ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
@@ -26,7 +26,7 @@ class Hooks:
     observers, notes or loss reports.
 
     Raises:
-        InvalidArgument: a hook is not async.
+        InvalidArgument: a hook is not async, or the timeout is not a number of seconds.
     """
 
     before_observe: Callable[[ObserveRequest], Awaitable[ObserveRequest | None]] | None = None
@@ -39,6 +39,7 @@ class Hooks:
         for name in ("before_observe", "after_observe", "before_reflect", "after_reflect"):
             if (hook := getattr(self, name)) is not None:
                 require_async(**{name: hook})
+        require_amount(timeout_seconds=self.timeout_seconds)
 
 
 async def observe(

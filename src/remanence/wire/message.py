@@ -88,6 +88,11 @@ class Message:
         created_at: datetime | None = None,
     ) -> Self:
         """Create a message of the model, with text and tool calls; the rest is as for `user`."""
+        if not isinstance(tool_calls, Iterable):
+            raise InvalidMessage(
+                f"tool_calls {tool_calls!r:.80} of a message are not a list: leave them out, or pass a "
+                "list of ToolCallPart"
+            )
         content = ((_text_part(text),) if text else ()) + tuple(tool_calls)
         return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
 

@@ -64,8 +64,8 @@ def parse(data: object) -> tuple[ParsedMessage, ...]:
     Successive items of the model, such as reasoning, calls and text, become one message.
     """
     value = json_value(data, "input")
-    if isinstance(value, str):
-        value = [{"role": "user", "content": value}]
+    if isinstance(data, str):
+        value = [{"role": "user", "content": data}]
     if isinstance(value, dict):
         is_item = "type" in value or not isinstance(value.get("output"), list)
         value = [value] if is_item else value["output"]
