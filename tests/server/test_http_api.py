@@ -616,6 +616,14 @@ async def test_a_value_that_is_refused_is_named_in_our_own_words(client: Client)
     assert (response.status_code, response.json()["detail"]) == (422, detail)
 
 
+async def test_the_error_of_a_length_counts_characters_and_names_the_limit(client: Client) -> None:
+    long = await client.post("/v1/conversations", id="x" * 5_000)
+    empty = await client.get("/v1/facts?user=")
+
+    assert long.json()["detail"] == "#/id: the text is 5,000 characters long: use at most 500"
+    assert empty.json()["detail"] == "#/user: the text is 0 characters long: use at least 1"
+
+
 @pytest.mark.parametrize("more", [{"after": "fact_1"}, {"history": "true"}])
 async def test_a_search_of_facts_refuses_what_it_would_ignore(
     client: Client, more: dict[str, str]

@@ -140,6 +140,7 @@ async def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_it_doe
 
     assert (one.status_code, one.headers["allow"]) == (405, "GET, HEAD")
     assert (several.status_code, several.headers["allow"]) == (405, "DELETE, GET")
+    assert several.json()["detail"].endswith("Method Not Allowed: use DELETE, GET")
 
 
 @pytest.mark.timeout(60)  # it loads the clients of providers, in a process of its own

@@ -109,6 +109,9 @@ _HTTP_CODES: Final = {
 }
 """Codes for errors that FastAPI or a route raises as a bare status."""
 
+_LENGTHS: Final = {"too_short": "at least {min_length:,}", "too_long": "at most {max_length:,}"}
+"""Remedies for texts whose length pydantic counts in items."""
+
 _MODEL_STATUSES: Final = {
     "cooling": 503,
     "no_model": 503,
@@ -256,6 +259,9 @@ def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dic
         detail = "send the body as JSON, with the header content-type: application/json"
     elif found["type"] == "extra_forbidden" and len(place) == 1 and fields:
         detail = f"unknown field: use {', '.join(fields)}"
+    elif found["type"] in _LENGTHS and isinstance(found["input"], str):
+        wanted = _LENGTHS[found["type"]].format(**found["ctx"])
+        detail = f"the text is {len(found['input']):,} characters long: use {wanted}"
     elif found["type"].startswith(("datetime_", "timezone_")):
         detail = (
             f"{found['input']!r:.80} is not a time: use ISO 8601 with an offset, such as "
@@ -289,6 +295,7 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists the methods of one route only.
         headers["Allow"] = ", ".join(_methods(request))
+        detail += f": use {headers['Allow']}"
     code = _HTTP_CODES.get(error.status_code, "http")
     return problem(error.status_code, code, detail, headers=headers)
 
