@@ -1,10 +1,13 @@
 """An error of a command names the option or argument, its value and the remedy, and changes nothing."""
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import PIPE, CompletedProcess
 
 import pytest
 
@@ -152,3 +155,42 @@ def test_an_import_from_stdin_names_stdin(
         run = cli("import", "-", "--conversation", "trip")
 
     assert "stdin is empty: write one message as JSON on each line" in run.stderr
+
+
+PROGRAM = """
+import asyncio, pathlib
+from remanence.cli.transcripts import open_lines
+
+async def read():
+    with open_lines(pathlib.Path("-")) as lines:
+        for line in lines:
+            print("read", flush=True)
+
+asyncio.run(read())
+"""
+
+
+def test_ctrl_c_ends_a_read_of_stdin_at_once() -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        run.stdin.write("a line\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "read\n"
+        until_asleep(run.pid)
+        run.send_signal(signal.SIGINT)
+        try:
+            code = run.wait(5)
+        finally:
+            run.kill()
+
+    assert code == -signal.SIGINT
+
+
+def until_asleep(pid: int) -> None:
+    """Wait until the main thread of a process waits for something."""
+    end = time.monotonic() + 5
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < end
+        time.sleep(0.01)

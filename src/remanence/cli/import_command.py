@@ -4,12 +4,12 @@ import asyncio
 import os
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain
-from typing import Annotated, BinaryIO, Final
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -122,9 +122,9 @@ async def run(
             await _append_all(settings, reader, lines, size, imported)
         if observe and policy_of(settings).enabled:
             await _observe_all(settings, imported)
-    except (asyncio.CancelledError, RemanenceError) as error:
+    except (asyncio.CancelledError, KeyboardInterrupt, RemanenceError) as error:
         done = f"after {quantity(imported.messages, 'message')}, {imported.new:,} of them new"
-        is_by_user = isinstance(error, asyncio.CancelledError)  # Ctrl-C
+        is_by_user = not isinstance(error, RemanenceError)  # Ctrl-C
         output.warn(
             f"Interrupted {done}; run it again to continue." if is_by_user else f"Stopped {done}."
         )
@@ -168,7 +168,11 @@ def _warn(imported: Imported, reader: HistoryReader, *, has_facts: bool) -> None
 
 
 async def _append_all(
-    settings: Settings, reader: HistoryReader, lines: BinaryIO, size: int | None, imported: Imported
+    settings: Settings,
+    reader: HistoryReader,
+    lines: Iterable[bytes],
+    size: int | None,
+    imported: Imported,
 ) -> None:
     started = time.monotonic()
     with output.progress(f"Importing {reader.name}", size) as bar:
@@ -187,7 +191,7 @@ async def _append_all(
     imported.left_out = {kind: number for kind, number in reader.left_out.most_common() if number}
 
 
-def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
+def _counting(lines: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
     for line in lines:
         advance(len(line))
         yield line

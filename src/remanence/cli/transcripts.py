@@ -4,10 +4,11 @@ The seq of a message is its 1-based position among the messages of the file.
 """
 
 import re
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -153,16 +154,38 @@ def read_message(record: Record, message_id: str, timezone: tzinfo = UTC) -> tup
     return message.replace(id=message_id, created_at=at), empty
 
 
-def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
+@contextmanager
+def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file for reading, or stdin for `-`; raise `MalformedTranscript` if that fails."""
     if path == STDIN:
-        return nullcontext(sys.stdin.buffer)
+        yield _read_pipe(sys.stdin.buffer)
+        return
     try:
-        return path.open("rb")
+        file = path.open("rb")
     except OSError as error:
         raise MalformedTranscript(
             f"{str(path)!r} cannot be read ({error.strerror}): name a file of messages"
         ) from error
+    with file:
+        yield file if path.is_file() else _read_pipe(file)
+
+
+def _read_pipe(pipe: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a pipe, which Ctrl-C ends at once: asyncio's handler waits for the next one.
+
+    A SIGINT that is ignored, as in a job in the background, stays so.
+    """
+    own = signal.getsignal(signal.SIGINT)
+    waiting = own if own is signal.SIG_IGN else signal.default_int_handler
+    line = None
+    while line != b"":
+        signal.signal(signal.SIGINT, waiting)
+        try:
+            line = pipe.readline()
+        finally:
+            signal.signal(signal.SIGINT, own)
+        if line:
+            yield line
 
 
 def instant(value: object, key: str, timezone: tzinfo = UTC) -> datetime:
