@@ -65,6 +65,7 @@ VALUES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "scope": (("keys", "create", "x", "--scope", "y"), 1, "--scope='y' is impossible: known are"),
     "worker on a file": (("worker",), 1, "a worker needs a PostgreSQL database, but the URL is"),
     "no daily notes": (("consolidate",), 1, "daily_directory is not set, so there are no daily"),
+    "empty tenant": (("inspect", "trip", "--tenant", ""), 1, "tenant '' is not a name: use plain"),
     "host": (("serve", "--host", ""), 1, "--host '' is open to other machines"),
     "allowed host": (("serve", "--allowed-host", "a/b"), 1, "--allowed-host='a/b' is impossible"),
     "origin": (("serve", "--allowed-origin", "x"), 1, "--allowed-origin='x' is impossible: use"),
@@ -194,3 +195,24 @@ def until_asleep(pid: int) -> None:
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+INTERRUPTED_START = """
+import sys
+from remanence.cli import main
+
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == "remanence.cli.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+sys.exit(main(["--help"]))
+"""
+
+
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_START]
+    run = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 FAILED = 1
+INTERRUPTED = 128 + 2
 PIPE_CLOSED = 128 + 13
 """The exit code that a shell shows for programs that SIGPIPE ends, such as git or cat."""
 
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return PIPE_CLOSED
+    except KeyboardInterrupt:  # while the command was loaded, before typer handles it
+        return INTERRUPTED
     except (RemanenceError, OSError) as error:
         from remanence.cli.failures import explain
 

@@ -71,7 +71,7 @@ async def run(
         return
     access: Access = "work" if flush and segment is None else "read"
     async with open_conversation(
-        settings, conversation, tenant=tenant or DEFAULT_TENANT, access=access
+        settings, conversation, tenant=DEFAULT_TENANT if tenant is None else tenant, access=access
     ) as chat:
         if segment is None:
             await _show(chat, version=version, flush=flush, as_json=as_json)
