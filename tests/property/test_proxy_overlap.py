@@ -107,10 +107,10 @@ def stays(end: Sequence[Message], resent: Message, *, is_older: bool) -> bool:
 
 
 def compare_all(
-    end: Sequence[Message], history: Sequence[Message], *, slides: bool
+    end: Sequence[Message], history: Sequence[Message], *, slides: bool, head: int
 ) -> Overlap | None:
-    for length in range(len(history), 1, -1):
-        first = max(0, length - len(end))
+    for length in range(len(history), max(head, 1), -1):
+        first = max(head, length - len(end))
         numbers = range(first + 1, length + 1)
         pairs = list(zip(end[first - length :], history[first:length], strict=True)) if end else []
         if (
@@ -119,19 +119,19 @@ def compare_all(
             and stays(end, history[length - 1], is_older=length == len(history) - 1)
         ):
             changed = [n for n, pair in zip(numbers, pairs, strict=True) if not is_equal(*pair)]
-            return Overlap(length, max(changed, default=0))
+            return Overlap(first, length, max(changed, default=0))
     return None
 
 
 @settings(max_examples=5_000 if IS_LONG else 200)
-@given(ends, st.booleans(), st.integers(0, 14))
+@given(ends, st.booleans(), st.integers(0, 4), st.integers(0, 14))
 def test_an_overlap_is_the_one_that_comparing_all_messages_finds(
-    case: tuple[list[Message], list[Message]], slides: bool, shortest: int
+    case: tuple[list[Message], list[Message]], slides: bool, head: int, shortest: int
 ) -> None:
     history, end = case
     keys = list(map(key_of, history))
 
-    found = find_overlap(end, history, keys, slides=slides, shortest=shortest)
+    found = find_overlap(end, history, keys, slides=slides, head=head, shortest=shortest)
 
-    whole = compare_all(end, history, slides=slides)
+    whole = compare_all(end, history, slides=slides, head=head)
     assert found == (whole if whole and whole.length >= shortest else None)

@@ -313,7 +313,10 @@ async def test_newer_messages_than_the_notes_that_a_client_left_out_are_sent_fro
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
-@pytest.mark.parametrize(("pinned", "newest"), [(0, 13), (1, 12), (2, 13), (4, 13), (4, 17)])
+@pytest.mark.parametrize(
+    ("pinned", "newest"),
+    [(0, 13), (1, 3), (1, 4), (1, 12), (2, 4), (2, 12), (2, 13), (4, 13), (4, 16), (4, 17)],
+)
 async def test_pinned_first_messages_and_the_newest_ones_leave_no_gap_in_a_request(
     upstream: ModelServer, path: str, pinned: int, newest: int
 ) -> None:

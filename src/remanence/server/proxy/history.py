@@ -24,6 +24,7 @@ from remanence.server.proxy.identity import (
     call_ids,
     chain,
     continuation_of,
+    count_as_one,
     is_same,
     join,
     key_of,
@@ -353,7 +354,8 @@ async def _find_longest(
     longest = max(found, key=lambda match: match.rank, default=None)
     if longest and longest.is_enough(messages):
         return longest
-    return await _find_overlap(tapes, history, longest) or longest
+    heads = {match.tape.state.key: match.length for match in found}
+    return await _find_overlap(tapes, history, longest, heads) or longest
 
 
 async def _fork(match: _Match, empty: Conversation, question: Stored | None) -> _Match:
@@ -386,10 +388,11 @@ async def _read_end(branch: Branch) -> _Tape:
 
 
 async def _find_overlap(
-    tapes: Sequence[_Tape], history: _History, longest: _Match | None
+    tapes: Sequence[_Tape], history: _History, longest: _Match | None, heads: Mapping[int, int]
 ) -> _Match | None:
     """Match a history that overlaps the end of a tape, if that is better than the *longest* match.
 
+    *heads* are the numbers of messages that match the beginnings of tapes, by the tapes' keys.
     An edited history matches no tape. If the same messages differ from two tapes, the client itself
     keeps changing them, and no more branches are opened.
     """
@@ -397,7 +400,12 @@ async def _find_overlap(
     shortest = longest.length if longest else 0
     for tape in tapes:
         overlap = find_overlap(
-            tape.end, history.messages, history.keys, slides=history.slides, shortest=shortest
+            tape.end,
+            history.messages,
+            history.keys,
+            slides=history.slides,
+            head=heads.get(tape.state.key, 0),
+            shortest=shortest,
         )
         if not overlap or (
             longest and (overlap.length, -overlap.changed) <= (shortest, -longest.changed)
@@ -406,7 +414,7 @@ async def _find_overlap(
         match = _Match(tape, overlap.length, tape.last_seq, tape.last_id, changed=overlap.changed)
         begin = history.messages[: match.length]
         stored = join(await tape.conversation.messages())
-        if not _is_beginning(stored, begin, overlap=min(len(tape.end), match.length)):
+        if not _is_beginning(stored, begin, first=overlap.first):
             lacking = _not_on_tape(stored, begin)
             placed = match._replace(
                 not_on_tape=lacking,
@@ -441,14 +449,14 @@ async def _find_inside(tapes: Sequence[_Tape], history: _History) -> _Match | No
     return None
 
 
-def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, overlap: int) -> bool:
+def _is_beginning(stored: Sequence[Message], messages: Sequence[Message], *, first: int) -> bool:
     """Return whether a history matches the start of a tape, whose end only repeats the same words.
 
-    Some message then has two places on the tape: its own, and one in the *overlap*.
+    Some message then has two places on the tape: its own, and one at the end, where the *first* is.
     """
     pairs = zip(stored, messages, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: is_same(*pair), pairs))
-    return len(stored) != len(messages) and shared > len(messages) - overlap
+    return len(stored) != len(messages) and shared > first
 
 
 def _count_pinned(stored: Sequence[Message], messages: Sequence[Message]) -> int:
@@ -472,8 +480,21 @@ def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> froz
     return frozenset(
         index
         for index, message in enumerate(messages)
-        if index not in same and key_of(message) not in keys
+        if index not in same
+        and key_of(message) not in keys
+        and not _spans_gap(stored, messages, index)
     )
+
+
+def _spans_gap(stored: Sequence[Message], messages: Sequence[Message], index: int) -> bool:
+    """Return whether a message is the last one before what a client leaves out, and the first behind it.
+
+    Two answers, without the messages between them, count as one.
+    """
+    if (gap := len(stored) - len(messages)) <= 0:
+        return False
+    before, behind = stored[index], stored[index + gap]
+    return count_as_one(before, behind) and is_same(join([before, behind])[0], messages[index])
 
 
 def _is_aligned(stored: Sequence[Message], messages: Sequence[Message]) -> bool:

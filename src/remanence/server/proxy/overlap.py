@@ -28,8 +28,12 @@ _SLIDING_TEXT: Final = 24
 
 
 class Overlap(NamedTuple):
-    """The messages of a history up to the end of a tape; the last one changed has number *changed*."""
+    """The messages of a history up to the end of a tape; the last one changed has number *changed*.
 
+    Those from the index *first* on were compared.
+    """
+
+    first: int
     length: int
     changed: int
 
@@ -40,19 +44,20 @@ def find_overlap(
     keys: Sequence[str],
     *,
     slides: bool,
+    head: int,
     shortest: int,
 ) -> Overlap | None:
     """Find the last place in a history where a tape's *end* is, from the *shortest* length on.
 
-    *keys* are those of the history's *messages*.
+    *keys* are those of the history's *messages*, of which the *head* repeats the tape's beginning.
     """
     if not end:
         return None
     last_key, before_last = key_of(end[-1]), (end[-2].id or "") if len(end) > 1 else ""
-    for length in range(len(messages), max(0, shortest - 1), -1):
+    for length in range(len(messages), max(head, shortest - 1), -1):
         if keys[length - 1] != last_key and not is_changed_copy(end[-1], messages[length - 1]):
             continue
-        first = max(0, length - len(end))
+        first = max(head, length - len(end))
         pairs = list(zip(end[first - length :], messages[first:length], strict=True))
         if not all(is_same(*pair) for pair in pairs) or not _is_evident(pairs, slides=slides):
             continue
@@ -60,7 +65,7 @@ def find_overlap(
         is_edit = may_be_edit(end[-1], is_older=length == len(messages) - 1)
         if not is_edit or is_unchanged(*pairs[-1], before_last):
             changed = [at for at, pair in enumerate(pairs, first + 1) if not is_equal(*pair)]
-            return Overlap(length, max(changed, default=0))
+            return Overlap(first, length, max(changed, default=0))
     return None
 
 

@@ -296,6 +296,7 @@ class Requests:
         units, opened = _with_opening(api, units, first, context, pinned=stored.pinned)
         # The first one may include results that the tape has before it.
         whole_units = _runs_of(units, {*stored.not_on_tape, first, *opened}, before=first)
+        whole_units = _without_shown(whole_units, units[: stored.pinned], messages)
         own = [units[at].message for at in whole_units]
         if (lost := orphan([*own, *messages])) is not None:
             raise UnknownHistory(f"the result of {lost!r} would lose its call")
@@ -480,6 +481,22 @@ def _runs_of(units: Sequence[Unit], indices: Collection[int], *, before: int) ->
             kept += range(begin, min(end, before))
         begin = end
     return kept
+
+
+def _without_shown(
+    indices: Iterable[int], pinned: Sequence[Unit], messages: Iterable[Message]
+) -> list[int]:
+    """Return the *indices* without those of *pinned* units with calls that the *messages* show.
+
+    The last pinned answer and the first one behind the gap are one unit.
+    """
+    calls = {call.id for message in messages for call in message.tool_calls}
+    shown = {
+        index
+        for index, unit in enumerate(pinned)
+        if any(call.id in calls for call in unit.message.tool_calls)
+    }
+    return [index for index in indices if index not in shown]
 
 
 async def _context_beside(
