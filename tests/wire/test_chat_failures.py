@@ -57,7 +57,7 @@ FAILURES: list[tuple[Step, str]] = [
     ("stall", "timeout"),
     ("drip", "timeout"),
     ("garbage", "bad_answer"),
-    ("no json", "bad_answer"),
+    ("no json", "server"),
     ("other protocol", "bad_answer"),
     (Reply(""), "empty"),
     (Reply(" \n"), "empty"),

@@ -163,14 +163,23 @@ async def test_an_answer_that_does_not_come_ends_in_a_timeout(
     assert "0.3 s" in str(caught.value)
 
 
-@pytest.mark.parametrize("trouble", ["garbage", "no json", "ends early"])
+@pytest.mark.parametrize("trouble", ["garbage", "ends early"])
 async def test_an_answer_that_is_not_json_is_a_bad_answer(
     whole_wire: Wire, ask: ModelRequest, trouble: Step
 ) -> None:
     error = await failure_of(whole_wire, ask, trouble)
 
     assert error.reason == "bad_answer"
-    assert "Bad gateway" not in str(error)
+
+
+async def test_a_web_page_instead_of_an_answer_is_a_failure_of_the_server(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    """As a gateway or a login sends it, with the status 200: no message is the cause of it."""
+    error = await failure_of(wire, ask, "no json")
+
+    assert error.reason == "server"
+    assert str(error).endswith("the answer is a web page: check the address")
 
 
 @pytest.mark.parametrize(
@@ -202,11 +211,8 @@ async def test_a_stream_that_ends_early_is_a_connection_failure(
     assert error.reason == "connection"
 
 
-@pytest.mark.parametrize("trouble", ["garbage", "no json"])
-async def test_a_stream_without_events_is_empty(
-    stream_wire: Wire, ask: ModelRequest, trouble: Step
-) -> None:
-    error = await failure_of(stream_wire, ask, trouble)
+async def test_a_stream_without_events_is_empty(stream_wire: Wire, ask: ModelRequest) -> None:
+    error = await failure_of(stream_wire, ask, "garbage")
 
     assert error.reason in {"bad_answer", "empty"}
 

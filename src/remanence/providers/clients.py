@@ -56,6 +56,14 @@ def no_cookies() -> CookieJar:
 class UnreadableBody(httpx2.TransportError):
     """A response body is too large, or its compression is unknown or broken."""
 
+    reason = "bad_answer"
+
+
+class WebPage(UnreadableBody):
+    """A success whose body is a page, as of a gateway or a login: no model was reached."""
+
+    reason = "server"
+
 
 def body_error(error: BaseException | None) -> UnreadableBody | None:
     """Return the `UnreadableBody` among the causes of *error*, if any."""
@@ -95,8 +103,10 @@ class BoundedClient(httpx2.AsyncClient):
             raise _too_late(self._seconds, request) from error
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        kind = response.headers.get("content-type", "").lower()
+        may_be_page = response.is_success and kind.startswith("text/html")
         response.stream = _BoundedStream(
-            response.stream, request, encoding, deadline, self._seconds
+            response.stream, request, encoding, deadline, self._seconds, may_be_page
         )
         if not stream:
             try:
@@ -115,6 +125,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
     encoding: str
     deadline: float
     seconds: float
+    may_be_page: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, chunks, decoder = 0, aiter(self.stream), self._decoder()
@@ -127,6 +138,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
             if chunk is None:
                 return
             for piece in self._decode(chunk, decoder):
+                if self.may_be_page and not size and piece.lstrip().startswith(b"<"):
+                    raise WebPage("is a web page: check the address", request=self.request)
                 size += len(piece)
                 if size > MAX_ANSWER_BYTES:
                     raise self._unreadable(f"has more than {MAX_ANSWER_BYTES:,} bytes")

@@ -96,7 +96,7 @@ def to_model_error(
 ) -> ModelError:
     """Return the `ModelError` for a failed call; *reasons* maps the client's errors."""
     if problem := body_error(error):
-        return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
+        return ModelError(problem.reason, f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
     status: object = getattr(error, "status_code", None)
     if not isinstance(status, int) or status < ERROR_STATUS:
