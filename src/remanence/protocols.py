@@ -210,6 +210,14 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class ModelChain(Model, Protocol):
+    """Several models, tried in order."""
+
+    def after(self, name: str) -> Model | None:
+        """Return the models behind the one of this name, if any, as its answer was of no use."""
+
+
+@runtime_checkable
 class Embedder(Protocol):
     """Makes vectors of texts, all of the same length. Called concurrently.
 

@@ -15,6 +15,8 @@ from remanence.facts.wishes import INSTRUCTION, PREFERENCE
 from remanence.observers.observable import observable
 from remanence.observers.spoken import spoken_lines
 from remanence.protocols import ExtractRequest
+from remanence.providers.fallback import FallbackModel
+from remanence.testing import FixedClock
 from remanence.testing.models import ScriptedModel, cut_off
 from remanence.types import ConversationRef, Fact, FactDraft, Message, Note
 
@@ -875,3 +877,13 @@ async def test_a_truncated_list_counts_if_it_is_as_long_as_what_is_kept() -> Non
 async def test_nothing_is_an_answer() -> None:
     for answer in ("NOTHING", "[]"):
         assert await ModelFacts(ScriptedModel([answer])).extract(request("Hello.")) == ()
+
+
+async def test_where_a_model_refuses_in_words_the_next_one_extracts_the_facts() -> None:
+    first = ScriptedModel(["I'm sorry, but I can't help with that."], name="first")
+    second = ScriptedModel(['[{"summary": "Likes tea.", "type": "preference"}]'], name="second")
+    models = FallbackModel([first, second], clock=FixedClock())
+
+    (draft,) = await ModelFacts(models).extract(request("I like tea."))
+
+    assert draft.summary == "Likes tea."

@@ -3,17 +3,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.builders import observe_request
 from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
 from tests.wire.scripts import Script, failed, model_of
 from tests.wire.servers import Fail
 
 from remanence import Memory, Message, Policy, Settings
-from remanence.errors import ModelError
+from remanence.errors import ModelError, ObservationRejected
+from remanence.observers.llm import ModelObserver
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers import ModelOptions, open_model
 from remanence.providers.fallback import FallbackModel
 from remanence.testing import FixedClock
+from remanence.testing.models import ScriptedModel
 
 
 @pytest.fixture
@@ -199,6 +202,40 @@ async def test_in_a_step_the_next_model_answers_for_one_that_hangs_and_then_cool
             assert "answers" in observation.made_by
 
     assert len(hung) == 1
+
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+async def test_where_a_model_refuses_in_words_the_next_one_takes_the_notes(
+    clock: FixedClock,
+) -> None:
+    first = ScriptedModel(otherwise=REFUSAL, name="first")
+    second = ScriptedModel(["#1 [Preference] likes tea"], name="second")
+    request = observe_request(Message.user("I like tea."))
+
+    draft = await ModelObserver(FallbackModel([first, second], clock=clock)).observe(request)
+
+    assert [note.text for note in draft.notes] == ["likes tea"]
+    assert draft.made_by.startswith("second ")
+    assert len(first.requests) == 1
+
+
+@pytest.mark.parametrize("second", [REFUSAL, ModelError("auth", "no key")], ids=["words", "no key"])
+async def test_an_answer_in_words_stays_rejected_where_no_other_model_helps(
+    clock: FixedClock, second: str | ModelError
+) -> None:
+    """So that messages which no model takes are found, although another one is out of order."""
+    models = [
+        ScriptedModel(otherwise=text, name=str(n)) for n, text in enumerate((REFUSAL, second))
+    ]
+    request = observe_request(Message.user("I like tea."))
+
+    with pytest.raises(ObservationRejected) as caught:
+        await ModelObserver(FallbackModel(models, clock=clock)).observe(request)
+
+    assert caught.value.reason == "malformed"
+    assert [len(model.requests) for model in models] == [1, 1]
 
 
 def test_a_chain_of_nothing_is_refused(clock: FixedClock) -> None:

@@ -23,7 +23,7 @@ from remanence.observers.llm.prompt import (
     language_rule,
     prompt,
 )
-from remanence.observers.llm.request import NOTHING, Answer, Question, ask_once, is_word
+from remanence.observers.llm.request import NOTHING, Answer, Question, ask_next, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
 from remanence.observers.llm.values import has_invented_address
 from remanence.observers.llm.writer import ModelCaller
@@ -83,13 +83,14 @@ class ModelFacts(ModelCaller):
             # The model's thoughts may have taken the room.
             roomy = replace(question, max_output_tokens=self._max_output_tokens, is_follow_up=True)
             answer, found = await self._ask(roomy)
-        if found is None:
-            raise ObservationRejected(
-                "malformed",
-                f"{answer.model} did not answer with a list of facts: {answer.text[:200]!r}",
+        if (rejected := _rejection(answer, found, most)) is not None:
+            return await ask_next(
+                self._model,
+                rejected,
+                answer.model,
+                lambda other: self.asking(other).extract(request),
             )
-        if not answer.complete and len(found) < most:
-            raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
+        assert found is not None
         supported = [fact for fact in found if _is_supported(fact, request, question.text)]
         if len(supported) < len(found):
             _log.warning(
@@ -130,6 +131,20 @@ class ModelFacts(ModelCaller):
             task=fill_prompt("extract-task", __package__, language=self._language_rule),
             max_output_tokens=min(self._max_output_tokens, FACT_TOKENS * _max_facts(request)),
         )
+
+
+def _rejection(
+    answer: Answer, found: Sequence[AnsweredFact] | None, most: int
+) -> ObservationRejected | None:
+    """Return the error of an answer that has no list of facts, or only the beginning of one."""
+    if found is None:
+        return ObservationRejected(
+            "malformed",
+            f"{answer.model} did not answer with a list of facts: {answer.text[:200]!r}",
+        )
+    if not answer.complete and len(found) < most:
+        return ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
+    return None
 
 
 def _max_facts(request: ExtractRequest) -> int:

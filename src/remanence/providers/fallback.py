@@ -57,6 +57,16 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         self._clock = clock
         self._cooldown_seconds = cooldown_seconds
         self._cooldowns: dict[int, _Cooldown] = {}
+        self._first = 0
+
+    def after(self, name: str) -> Self | None:
+        """Return the chain behind the model of this name, with the same cooldowns; None at its end."""
+        named = [link for link, model in enumerate(self._models) if model.name == name]
+        if not named or named[-1] + 1 == len(self._models):
+            return None
+        rest = copy(self)
+        rest._first = named[-1] + 1
+        return rest
 
     def wrap(self, wrap: Callable[[Link[RequestT, AnswerT]], Link[RequestT, AnswerT]]) -> Self:
         """Return the chain with each model wrapped; both chains share the cooldowns."""
@@ -114,13 +124,17 @@ class FallbackModel(Layer[RequestT, AnswerT]):
     def _links(self) -> Iterator[int]:
         """Yield the models to call; if all are cooling down, the first whose pause is over."""
         is_any_free = False
-        for link in range(len(self._models)):
+        for link in range(self._first, len(self._models)):
             if self._is_free(link):
                 is_any_free = True
                 yield link
         if not is_any_free:
             now = self._clock.now()
-            ready = [link for link, one in self._cooldowns.items() if one.pause_end <= now]
+            ready = [
+                link
+                for link, one in self._cooldowns.items()
+                if link >= self._first and one.pause_end <= now
+            ]
             yield from sorted(ready, key=self._cooldowns.__getitem__)[:1]
 
     def _cooldown(self, pause_seconds: float) -> _Cooldown:

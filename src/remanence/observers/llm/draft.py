@@ -16,6 +16,7 @@ from remanence.observers.llm.request import (
     Answer,
     Question,
     ask,
+    ask_next,
     ask_once,
     check_answer,
     is_word,
@@ -32,7 +33,7 @@ SAID_SHARE = 0.5
 
 
 async def write_notes(model: Model, task: Task) -> Draft:
-    """Return the draft that a model writes for a task.
+    """Return the draft that a model writes for a task, or the next one of a chain.
 
     Raises:
         ObservationRejected: the answer has no line in the format, or is cut off, empty, degenerate, or
@@ -40,6 +41,17 @@ async def write_notes(model: Model, task: Task) -> Draft:
         ModelError: the call failed.
     """
     answer = await ask(model, task.question)
+    try:
+        return await _draft(model, task, answer)
+    except ObservationRejected as rejected:
+        again = replace(task, question=replace(task.question, is_follow_up=True))
+        return await ask_next(
+            model, rejected, answer.model, lambda other: write_notes(other, again)
+        )
+
+
+async def _draft(model: Model, task: Task, answer: Answer) -> Draft:
+    """Return the draft of an answer, repaired by another call if it lacks values."""
     if not answer.complete:
         raise ObservationRejected(
             "cut_off", f"the answer of {answer.model} was cut off at {_cut_off(task)}"

@@ -2,16 +2,19 @@
 
 import re
 import zlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from remanence.errors import ObservationRejected
+from remanence.errors import ModelError, ObservationRejected
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
-from remanence.protocols import LivePrompt, Model, ModelRequest
+from remanence.protocols import LivePrompt, Model, ModelChain, ModelRequest
 from remanence.types import ConversationRef, Purpose
 from remanence.wire.message_rules import storable
+
+T = TypeVar("T")
 
 NOTHING = "NOTHING"
 SKIP = "SKIP"
@@ -110,6 +113,24 @@ async def ask_once(model: Model, question: Question) -> Answer:
     )
     text = without_thoughts(storable(answer.text))
     return Answer(text, answer.complete, answer.usage.model or model.name)
+
+
+async def ask_next(
+    model: Model, rejected: ObservationRejected, made_by: str, make: Callable[[Model], Awaitable[T]]
+) -> T:
+    """Make notes or facts with the models of a chain behind the one whose answer was rejected.
+
+    Raises:
+        ObservationRejected: *rejected*, if there are none, or their calls fail; or the next answer is
+            of no use, either.
+    """
+    other = model.after(made_by) if isinstance(model, ModelChain) else None
+    if other is None:
+        raise rejected
+    try:
+        return await make(other)
+    except ModelError:
+        raise rejected from None
 
 
 def without_thoughts(text: str) -> str:
