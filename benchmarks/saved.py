@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tools import train_saved
+from tools import train_fact_pairs
 
 from benchmarks.rows import Row, show
 from remanence.facts import merge_facts
@@ -25,7 +25,7 @@ _AT = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 def measure() -> list[Row]:
     """Shares of the replaced facts that end, and of the others that do."""
     pairs = list(_pairs())
-    known = train_saved.saved_pairs()
+    known = train_fact_pairs.written_pairs("saved")
     ends = [_is_replaced(pair.later, [pair.earlier]) for pair in pairs if pair.ends]
     stays = [_is_replaced(pair.later, [pair.earlier]) for pair in pairs if not pair.ends]
     others = [_is_replaced(pair.later, _others(pair, known)) for pair in pairs]
@@ -36,13 +36,15 @@ def measure() -> list[Row]:
     ]
 
 
-def _pairs() -> Iterator[train_saved.SavedPair]:
+def _pairs() -> Iterator[train_fact_pairs.FactPair]:
     for line in UNSEEN.read_text("utf-8").splitlines():
         language, _, pair = line.partition(" ")
-        yield train_saved.parse(language, pair)
+        yield train_fact_pairs.parse(language, pair)
 
 
-def _others(pair: train_saved.SavedPair, known: Sequence[train_saved.SavedPair]) -> Sequence[str]:
+def _others(
+    pair: train_fact_pairs.FactPair, known: Sequence[train_fact_pairs.FactPair]
+) -> Sequence[str]:
     others = [p for p in known if p.language == pair.language and p.slot != pair.slot]
     return [*{text: None for p in others for text in (p.earlier, p.later)}][:OTHERS]
 

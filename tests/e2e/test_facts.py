@@ -604,7 +604,11 @@ async def test_a_vital_fact_is_shown_where_the_notes_lack_it(is_noted: bool) -> 
 
 
 async def test_each_reflection_renews_own_facts_and_leaves_those_of_others() -> None:
-    rules = [f"Please always write {thing} in capitals" for thing in ("names", "towns", "rivers")]
+    rules = [
+        "Please always write names in capitals",
+        "Never mention the harbour",
+        "Please end with a joke",
+    ]
     boats = drafting("boats")
     policy = Policy(
         observe_tokens=300,

@@ -483,11 +483,7 @@ def test_a_note_has_a_fact_with_its_words_numbers_and_denial(
         ("Nuestro perro se llama Toby.", "Nuestro perro no sube al sofá.", False),
         ("Ticket 311 is for Ana.", "Ticket 311 is not urgent.", False),
         ("My van's plate is HH-AB 123.", "My uncle's van's plate is HH-CD 456.", False),
-        (
-            "La livraison est prévue le 12 mai.",
-            "La livraison a été annulée.",
-            True,
-        ),
+        ("Die Lieferung ist am 12. Mai.", "Die Lieferung wurde abgesagt.", True),
         (
             "The recital is on 9 March.",
             "The recital is not on the 9th after all, they moved it to 16 March.",
@@ -537,7 +533,7 @@ def test_the_more_facts_there_are_the_surer_the_score_has_to_be() -> None:
 
     assert changes(new, known=known(old, *others[:10])).replaced
     assert not changes(new, known=known(old, *others)).replaced
-    assert not changes(*others[:200], new, known=known(old)).replaced  # as many, said at once
+    assert not changes(*others[:600], new, known=known(old)).replaced  # many, said at once
 
 
 @pytest.mark.parametrize(
@@ -588,9 +584,9 @@ def test_a_statement_that_is_no_wish_ends_one_only_if_it_denies(
 
 @pytest.mark.parametrize(("made_by", "ends"), [("extract/5 a-model", False), ("saved", True)])
 def test_what_a_model_says_of_something_else_ends_no_wish(made_by: str, ends: bool) -> None:
-    (fact,) = known("give prices in SEK incl. VAT always")
+    (fact,) = known("always quote prices in SEK")
     wish = dataclasses.replace(fact, tags=("wish",))
-    new = FactDraft(summary="The prices are in SEK excl. VAT")
+    new = FactDraft(summary="The shop quotes prices in EUR now")
     clock = FixedClock()
 
     merged = merge_facts([new], (wish,), owner=ANA, source=None, made_by=made_by, clock=clock)

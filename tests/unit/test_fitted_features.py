@@ -15,11 +15,11 @@ from zlib import crc32
 from remanence.observers.learned import (
     answers,
     fact,
+    fact_pairs,
     forgetting,
     openings,
     pairs,
     revisions,
-    saved,
     statements,
     topics,
     weights,
@@ -86,7 +86,7 @@ SCORES: dict[str, Callable[[], object]] = {
     statements.FILE: lambda: _of_lines(statements.FILE, statements.surroundings),
     openings.FILE: lambda: [scorer(openings.FILE).score(line_of(text)) for text in TEXTS],
     pairs.FILE: lambda: _of_pairs(pairs.score_of_end),
-    saved.FILE: lambda: _of_pairs(saved.score_of_saved),
+    fact_pairs.FILE: lambda: _of_pairs(fact_pairs.score_of_facts),
     revisions.FILE: _of_revisions,
     topics.FILE: lambda: _of_pairs(topics.common_topic),
 }

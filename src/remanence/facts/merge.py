@@ -17,7 +17,7 @@ from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 _FEW_FACTS = 16
 """The number of a user's facts up to which the cutoff of the learned score holds."""
-_RISE_PER_DOUBLING = 0.4
+_RISE_PER_DOUBLING = 0.7
 """Rise of that cutoff with each doubling of the number, as more facts are alike by chance."""
 
 

@@ -14,10 +14,10 @@ from remanence.observers.extractive.render import terms
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.extractive.sentences import parts, sentences
 from remanence.observers.learned.fact import KNOW, SEVERAL, fact_scores
+from remanence.observers.learned.fact_pairs import score_of_facts
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.function_words import WORD, language_of
 from remanence.observers.learned.pairs import may_end, score_of_end
-from remanence.observers.learned.saved import score_of_saved
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import WISHES, says_change, statement_scores
 from remanence.types import Fact, FactDraft
@@ -38,6 +38,10 @@ denial, and six of seven others; from 0 it would be 27 and five.
 """
 _MAX_DENIED = 3
 """Words of a thing that a fact denies or affirms, without its numbers."""
+_NEARLY = -1.0
+"""Score of facts from which the score of statements decides, if that is higher."""
+_SAVED_SURER = 0.75
+"""What is added to the score of saved facts, as statements have more in common by chance."""
 
 _PART = re.compile(r"[\w\s'-]+")
 
@@ -133,13 +137,12 @@ def _is_of_one_person(
 def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     """Return the learned score that a later fact ends an earlier one; minus infinity if below 0.
 
-    What a program or a model wrote has a score of its own. Facts of two people have minus infinity,
-    and so have statements that share no word of content or differ in bare numbers alone, as of two
-    gardens, where one denies another thing than the other affirms, where the later one says neither
-    a change nor most of the earlier one again, and where it alone says little. A wish is ended by
-    another, in whatever words, by a denial such as "I no longer want tables", or by what a program
-    saves. What surely says
-    several things is not ended, as the later one may end one of them.
+    Of statements it is the higher one of two scores. Facts of two people have minus infinity, and so
+    have statements that share no word of content or differ in bare numbers alone, as of two gardens,
+    where one denies another thing than the other affirms, and where the later one alone says little.
+    A wish is ended by another, in whatever words, by a denial such as "I no longer want tables", or by what
+    a program saves. What surely says several things is not ended, as the later one may end one of
+    them.
     """
     one, other = meaning(earlier), meaning(later)
     if not _have_same_subject(other, one, later.user):
@@ -150,16 +153,17 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     ):
         return -inf
     if not is_statement:
-        score = score_of_saved(earlier.summary, later.summary)
+        score = score_of_facts(earlier.summary, later.summary) + _SAVED_SURER
     elif (
         all(map(str.isdigit, one.words ^ other.words))
         or _denies_other(one, other)
         or not _share_word(one, other)
-        or not may_end(one.text, other.text)
     ):
         return -inf
     else:
-        score = score_of_end(one.text, other.text)
+        score = score_of_facts(one.text, other.text)
+        if (score >= _NEARLY or is_wish(earlier)) and may_end(one.text, other.text):
+            score = max(score, score_of_end(one.text, other.text))
     if score < 0 or _says_more(one, other):
         return -inf
     if is_statement and _says_little(other.text) and not _says_little(one.text):

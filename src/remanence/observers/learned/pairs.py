@@ -78,14 +78,17 @@ def _share(group: tuple[str, ...], file: str) -> float:
 
 def pair_features(earlier: str, later: str) -> Groups:
     """Groups of features of two statements; none if they share no part of a word of content."""
+    shared = shared_features(earlier, later)
+    one, other = _statement(earlier), _statement(later)
+    return (_differences(one.words, other.words), *shared) if shared else ()
+
+
+def shared_features(earlier: str, later: str) -> Groups:
+    """The groups of features of two statements but for their differences word by word."""
     one, other = _statement(earlier), _statement(later)
     if one.grams.isdisjoint(other.grams):
         return ()
-    found = (
-        _overlap(one, other),
-        _differences(one.words, other.words),
-        _classes(one.classes, other.classes),
-    )
+    found = _overlap(one, other), _classes(one.classes, other.classes)
     return (*filter(None, found), _scores(later), _change(one, other, later))
 
 

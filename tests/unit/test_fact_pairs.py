@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from remanence.facts import merge_facts
 from remanence.facts.tags import SAVED
-from remanence.observers.learned.saved import saved_features, score_of_saved
+from remanence.observers.learned.fact_pairs import fact_features, score_of_facts
 from remanence.testing import FixedClock
 from remanence.types import FactChanges, FactDraft, Owner
 
@@ -68,16 +68,16 @@ def test_saved_facts_that_both_hold_stand_side_by_side(old: str, new: str) -> No
 
 
 def test_the_names_of_two_values_have_no_part_in_their_score() -> None:
-    groups = saved_features("Works at Quixot", "Works at Zyla")
+    groups = fact_features("Works at Quixot", "Works at Zyla")
 
     assert groups
     assert not [n for group in groups for n in group if "quix" in n or "zyla" in n]
 
 
 def test_saved_facts_that_share_no_part_of_a_word_have_no_score() -> None:
-    assert score_of_saved("Keeps bees", "Ferry was late") == -inf
+    assert score_of_facts("Keeps bees", "Ferry was late") == -inf
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_two_saved_texts_have_a_score(earlier: str, later: str) -> None:
-    assert score_of_saved(earlier, later) < inf
+    assert score_of_facts(earlier, later) < inf

@@ -1,8 +1,8 @@
-"""Score of two facts that a program or a model wrote: that the later one ends the earlier one.
+"""Score of two facts: that the later one ends the earlier one.
 
-Such facts are short and alike: "Works at Siemens", "favorite color: blue". They are compared word by
-word: what is replaced or added, of which kind and between which words, and which words are shared.
-The words that a value is replaced by are no features, so that any employer replaces any other.
+Besides what scores of statements compare, facts are compared word by word: what is replaced or
+added, of which kind and between which words, and which words are shared. The words that a value is
+replaced by are no features, so that any employer replaces any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 
 from remanence.observers.learned.features import UNSPACED, level, symbol_of, tag, word_grams
 from remanence.observers.learned.function_words import WORD, Classes
-from remanence.observers.learned.pairs import Groups, score_of_groups
+from remanence.observers.learned.pairs import Groups, score_of_groups, shared_features
 
-FILE = "saved.bin"
+FILE = "fact_pairs.bin"
 _COLONS = (":", "：")
 _AROUND = 2
 """Words on either side of a change that say what it is a value of: "works at", "is _ years"."""
@@ -45,13 +45,19 @@ class _Change(NamedTuple):
         return "replace" if self.earlier and self.later else "insert" if self.later else "delete"
 
 
-def score_of_saved(earlier: str, later: str) -> float:
+def score_of_facts(earlier: str, later: str) -> float:
     """Return how far the score is above its cutoff; minus infinity if they share no part of a word."""
-    return score_of_groups(saved_features(earlier, later), FILE)
+    return score_of_groups(fact_features(earlier, later), FILE)
 
 
-def saved_features(earlier: str, later: str) -> Groups:
+def fact_features(earlier: str, later: str) -> Groups:
     """Groups of features of two facts; none if they share no part of a word."""
+    changed = _changes_of_words(earlier, later)
+    return (*changed, *shared_features(earlier, later)) if changed else ()
+
+
+def _changes_of_words(earlier: str, later: str) -> Groups:
+    """Groups of features of how the words of two facts differ."""
     if _shareable(earlier).isdisjoint(_shareable(later)):
         return ()
     one, other = _tokens(earlier), _tokens(later)
