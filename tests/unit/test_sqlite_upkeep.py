@@ -7,9 +7,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remanence.clock import SystemClock
 from remanence.protocols import Store
 from remanence.stores import open_store
-from remanence.stores.sqlite.fts import SideIndex
+from remanence.stores.sqlite import Database
+from remanence.stores.sqlite.fts import SideIndex, index_some
 from remanence.testing.store_contract.samples import observation, user
 from remanence.types import ConversationRef, Note, Owner
 
@@ -47,8 +49,12 @@ def indexed(connection: apsw.Connection) -> bool:
 
 def merged(connection: apsw.Connection) -> bool:
     """Return whether the index has few parts, each of which a search opens for every scope."""
+    return 0 < count_parts(connection) < 10
+
+
+def count_parts(connection: apsw.Connection) -> int:
     parts: int = connection.execute("SELECT count(DISTINCT segid) FROM text_index_idx").get
-    return 0 < parts < 10
+    return parts
 
 
 def lower_bytes(path: Path) -> bytes:
@@ -72,6 +78,48 @@ async def test_what_searches_indexed_is_merged_while_nobody_waits(store: Store, 
     await until(path, merged)
 
     assert len(await store.search(REF, "umbrella", limit=100)) == 40
+
+
+async def append_to_each(store: Store, conversations: int) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(conversations):
+            ref = ConversationRef("default", f"chat {number}")
+            text = user(f"umbrella {number} of " + " ".join(f"w{number + n}" for n in range(100)))
+            group.create_task(store.append(ref, [text], user="ana"))
+
+
+async def test_the_index_is_merged_along_while_many_conversations_are_indexed(path: Path) -> None:
+    store = await open_store(f"sqlite:///{path}")
+    await append_to_each(store, 500)
+    await store.close()
+    parts = []
+
+    with closing(Database(path=str(path)).open_writer(SystemClock())) as connection:
+        for conversation in range(1, 501):
+            with connection:
+                assert not index_some(connection, conversation)
+            parts.append(count_parts(connection))
+
+    assert max(parts) < 50
+
+
+async def test_an_index_that_another_process_left_in_parts_is_merged_while_nobody_waits(
+    path: Path,
+) -> None:
+    store = await open_store(f"sqlite:///{path}")
+    await append_to_each(store, 50)
+    await store.close()
+    with closing(Database(path=str(path)).open_writer(SystemClock())) as connection:
+        for conversation in range(1, 51):
+            with connection:
+                index_some(connection, conversation)
+        assert not merged(connection)
+
+    store = await open_store(f"sqlite:///{path}")
+    await until(path, merged)
+
+    assert len(await store.search(Owner("default", "ana"), "umbrella", limit=100)) == 50
+    await store.close()
 
 
 async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_the_file(

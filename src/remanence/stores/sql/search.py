@@ -19,7 +19,7 @@ from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFi
 from remanence.wire.parts import speaker_label
 
 STEP_MESSAGES = 256
-_STEP_CHARACTERS = 16_000
+STEP_CHARACTERS = 16_000
 """A step takes a few milliseconds, for which other writers wait, and has a commit of its own."""
 MAX_INDEXED_CHARACTERS = 400_000
 _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
@@ -76,7 +76,7 @@ def add_messages(index: Connection, conversation: int, rows: Iterable[Row]) -> i
         text = indexed_text(content)
         index.add_words("text_index", key, scope(conversation), text)
         characters += len(text)
-        if characters > _STEP_CHARACTERS:
+        if characters > STEP_CHARACTERS:
             break
     return last_seq
 

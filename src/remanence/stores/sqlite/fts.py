@@ -18,8 +18,10 @@ _MERGED_PAGES = 16
 class Connection(apsw.Connection):
     """A connection to a database file with the tables of a memory."""
 
-    is_fragmented = False
-    """Whether words were added after the last merge: each transaction adds a part to be searched."""
+    unmerged = 1
+    """The characters added to indexes since the last merge; not 0, as another process may have left some.
+
+    Each transaction adds a part to an index, and a search reads every part."""
 
     side_index: "SideIndex | None" = None
     """The words of messages that the index lacks while it cannot be written."""
@@ -43,7 +45,7 @@ class Connection(apsw.Connection):
             f"INSERT INTO {index} (rowid, scope, terms) VALUES (?, ?, ?)",  # noqa: S608 - a literal
             (key, scope, index_terms(text)),
         )
-        self.is_fragmented = True
+        self.unmerged += len(text)
 
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         statement = f"DELETE FROM {index} WHERE rowid = ?"  # noqa: S608 - a literal
@@ -103,6 +105,18 @@ def merge_some(connection: Connection) -> bool:
         "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (_MERGED_PAGES,)
     )
     return connection.total_changes() - before >= 2  # 1 is the command itself
+
+
+def index_some(connection: Connection, conversation: int) -> bool:
+    """Index the oldest unindexed messages; false if none are left after that.
+
+    Merges along, as a thousand parts would be merged in one transaction, and take seconds to search.
+    """
+    more = search.index_some(connection, conversation)
+    if connection.unmerged > search.STEP_CHARACTERS:
+        merge_some(connection)
+        connection.unmerged = 1  # more may be left
+    return more
 
 
 def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:

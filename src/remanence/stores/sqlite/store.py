@@ -117,7 +117,7 @@ class SQLiteStore(SQLStore):
         for key in conversations:
             more: bool | None = True
             while more:
-                work = partial(search.index_some, conversation=key)
+                work = partial(fts.index_some, conversation=key)
                 more = await write_if_possible(self._write(work))
             if more is None:
                 return False

@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 
 from remanence.errors import StoreUnavailable
-from remanence.stores.sql import connection as sql_connection, search
-from remanence.stores.sqlite.fts import Connection, merge_some
+from remanence.stores.sql import connection as sql_connection
+from remanence.stores.sqlite.fts import Connection, index_some, merge_some
 
 BACKLOG = 64  # messages outside the text index that make a step worth its transaction
 
@@ -29,14 +29,14 @@ class Upkeep:
     def step(self, connection: Connection) -> bool:
         """Run one short step; false when nothing is left to do."""
         conversation = next(iter(self._backlogs), None)
-        if conversation is None and not connection.is_fragmented:
+        if conversation is None and not connection.unmerged:
             return False
         try:
             connection.execute("BEGIN IMMEDIATE")
             if conversation is None:
                 more = merge_some(connection)
             else:
-                more = search.index_some(connection, conversation)
+                more = index_some(connection, conversation)
             connection.execute("COMMIT")
         except apsw.Error:  # not possible now
             more = False
@@ -44,7 +44,7 @@ class Upkeep:
                 connection.execute("ROLLBACK")
         if not more:
             if conversation is None:
-                connection.is_fragmented = False
+                connection.unmerged = 0
             else:
                 del self._backlogs[conversation]
         return True
