@@ -88,6 +88,18 @@ async def test_a_nearly_full_disk_is_left_writable_and_the_erasure_repeated(tmp_
     assert traces(path) == []
 
 
+async def test_a_large_log_of_earlier_writes_needs_no_free_space_for_an_erasure(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}", settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(SECRET, id="m1"))
+        os.truncate(f"{path}-wal", shutil.disk_usage(path.parent).free)  # a hole
+
+        receipt = await chat.forget("m1")
+
+        assert receipt.erased
+        assert traces(path) == []
+
+
 async def test_no_byte_of_a_deleted_conversation_is_left_when_delete_returns(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         other = memory.conversation("other", user="ana")

@@ -90,13 +90,15 @@ def scrub(connection: Connection, *, if_due: bool = False) -> bool:
 def _require_room(connection: Connection) -> None:
     """Raise `StoreUnavailable` if a vacuum could fill the disk, after which nothing can be written.
 
-    It makes a temporary copy of the file, and writes that to the log.
+    It makes a temporary copy of the file, and writes that to the log, over the pages that it has.
     """
     if not connection.filename:  # a database in memory
         return
-    files = Path(connection.filename), Path(connection.filename_wal)
-    needed = 2 * sum(file.stat().st_size for file in files if file.exists())  # some remove the log
-    free = shutil.disk_usage(files[0].parent).free
+    file = Path(connection.filename)
+    pages: int = connection.execute("PRAGMA page_count").get  # also those that are only in the log
+    page_bytes: int = connection.execute("PRAGMA page_size").get
+    needed = 2 * max(file.stat().st_size, pages * page_bytes)
+    free = shutil.disk_usage(file.parent).free
     if free < needed:
         raise StoreUnavailable(
             f"the text was erased, but its bytes remain until the file is rewritten: that needs "
