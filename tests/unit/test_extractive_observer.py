@@ -724,6 +724,28 @@ def test_what_does_not_answer_a_question_does_not_quote_it(
     assert [note.text for note in notes if own in note.text] == [own]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Which city is the flat in?", "Leipzig"),
+        ("Welche Farbe hat die Wand?", "Blau"),
+        ("How many rooms are damp?", "Three"),
+        ("Haben Sie Haustiere?", "Nein"),
+    ],
+)
+def test_an_answer_of_one_word_is_noted_with_its_question(asked: str, answer: str) -> None:
+    said = Message.assistant(asked), Message.user(f"{answer}."), Message.assistant("ok")
+    notes = _notes(_request(*said, ratio=9))
+
+    assert f"“{asked}” – {answer}" in [note.text for note in notes]
+
+
+@pytest.mark.parametrize("answer", ["Danke!", "ok", "lol"])
+def test_thanks_and_the_like_answer_no_question(answer: str) -> None:
+    said = Message.assistant("Sonst noch etwas?"), Message.user(answer)
+    assert [n for n in _notes(_request(*said, ratio=9)) if n.speaker == "user"] == []
+
+
 def test_a_request_to_forget_that_points_back_quotes_what_it_answers() -> None:
     asked = Message.assistant("Shall I keep the door code of the studio?")
     (note,) = _notes(_request(asked, Message.user("no, forget it"), ratio=9))[-1:]

@@ -1,5 +1,6 @@
 """Drops passages without content and passages that a known note already covers."""
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 
 from remanence.languages.letters import is_letters
@@ -27,11 +28,12 @@ def drop_uninformative(
         said = tuple(words(note.text, vocabulary, opens=False))
         noted.append(statement(note.speaker, said, said, vocabulary))
         yield
+    passages = Counter(p.seq for p in found)
     kept: list[Passage] = []
     kept_statements: list[Statement] = []
     authors: dict[str, Passage] = {}
     for p in found:
-        if not _is_pasted(p, authors) and _is_informative(p):
+        if not _is_pasted(p, authors) and _is_informative(p, is_alone=passages[p.seq] == 1):
             own = _statement(p) if noted else None
             if own is None or not _is_known(own, noted, kept_statements):
                 kept.append(p)
@@ -71,13 +73,15 @@ def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statem
     return bool(places) and not own.is_changed_by((*noted[places[-1] + 1 :], *since))
 
 
-def _is_informative(p: Passage) -> bool:
-    """Return whether a passage has enough words of its own."""
+def _is_informative(p: Passage, *, is_alone: bool) -> bool:
+    """Return whether a passage, which may be alone in its message, has enough words of its own."""
     if p.is_outcome:
         return len(p.words) > 1 or not is_letters(p.source)
     own = [word for word in p.words if not (word.dropped or word.key in p.vocabulary.slight)]
     if p.is_rule or p.chooses:
         return p.chooses or bool(own)
+    if is_alone and p.reply_to and p.reply_to.asks:
+        return bool(own)  # with the question, a word says enough
     is_slight = p.is_question and not any(_is_value(w) for w in own)
     return _size(own, p) > (_BARE if is_slight else 1)
 
