@@ -48,7 +48,7 @@ async def changes(text: str, at: datetime, known: tuple[Fact, ...] = ()) -> Fact
         owner=ANA,
         source=None,
         made_by="extractive/4",
-        clock=FixedClock(prefix=text[-5:]),
+        clock=FixedClock(LATER_AT, prefix=text[-5:]),
     )
 
 

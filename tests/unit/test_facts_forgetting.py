@@ -19,7 +19,7 @@ def changes_by(
     drafts: tuple[FactDraft, ...], *known: Fact, past: tuple[Fact, ...] = ()
 ) -> FactChanges:
     name = ExtractiveFacts().name
-    clock = FixedClock(prefix=f"{len(known)}-")
+    clock = FixedClock(ASKED_AT + timedelta(days=1), prefix=f"{len(known)}-")
     return merge_facts(drafts, known, owner=ANA, source=CHAT, made_by=name, clock=clock, past=past)
 
 
@@ -629,7 +629,10 @@ async def test_a_request_ends_a_statement_within_two_hours_and_eight_messages(
 async def test_a_fact_told_and_taken_back_in_one_extraction_is_no_current_fact() -> None:
     said = "I have epilepsy."
     changes = changes_by(
-        (FactDraft(summary=said), *await requested("Please forget that I have epilepsy."))
+        (
+            FactDraft(summary=said, valid_from=TOLD_AT),
+            *await requested("Please forget that I have epilepsy."),
+        )
     )
 
     assert not changes.ended

@@ -286,7 +286,7 @@ CORRECTED = (
 
 
 def merged(drafts: tuple[FactDraft, ...], known: tuple[Fact, ...] = ()) -> FactChanges:
-    clock = FixedClock(prefix="later" if known else "first")
+    clock = FixedClock(NOW, prefix="later" if known else "first")
     owner, maker = Owner("default", "ana"), ExtractiveFacts().name
     return merge_facts(drafts, known, owner=owner, source=CONVERSATION, made_by=maker, clock=clock)
 
