@@ -100,6 +100,13 @@ def test_help_names_every_command(cli: Cli) -> None:
     assert all(name.split()[0] in run.stdout for name in COMMANDS)
 
 
+@pytest.mark.parametrize("group", [(), ("keys",), ("config",)])
+def test_the_list_of_commands_cuts_no_summary_short(cli: Cli, group: tuple[str, ...]) -> None:
+    _, _, commands = cli(*group, "--help").stdout.partition("\nCommands:\n")
+    assert commands
+    assert "..." not in commands
+
+
 def test_the_help_of_a_command_begins_with_its_line_in_the_list(cli: Cli) -> None:
     for name, summary in COMMANDS.items():
         usage, first, *_ = cli(*name.split(), "-h").stdout.split("\n\n")

@@ -39,9 +39,9 @@ async def export(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Append a conversation's notes to a JSON Lines file, or print a user's data.
+    """Export a conversation's notes, or print a user's data.
 
-    Each segment becomes a block, and each block a line.
+    Notes are appended to a JSON Lines file: each segment becomes a block, and each block a line.
     """
     if user is not None and (conversation is not None or to is not None or as_json):
         raise typer.BadParameter(
@@ -125,7 +125,7 @@ async def messages(
     db: Database = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Print the messages of a conversation as JSON Lines, for replay."""
+    """Print a conversation's messages as JSON Lines, for replay."""
     cut: list[int] = []
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         while page := await chat.messages(after=after, limit=PAGE):

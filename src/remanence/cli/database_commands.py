@@ -65,9 +65,9 @@ async def copy(
     target: Annotated[str, typer.Argument(help="The URL of an empty database.")],
     as_json: AsJson = False,
 ) -> int:
-    """Copy a memory to an empty SQLite or PostgreSQL database, and compare the two.
+    """Copy a memory to an empty database, and compare the two.
 
-    No program may write to either database meanwhile.
+    Each may be of SQLite or PostgreSQL. No program may write to either meanwhile.
     """
     if target == "sqlite:///:memory:":
         raise typer.BadParameter(f"target {target!r} would end with the command: name a file")

@@ -72,7 +72,7 @@ def forget(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> int:
-    """Erase messages and facts, or a user, with everything derived from them."""
+    """Erase messages, facts or a user, and all derived from them."""
     if (conversation is None) == (user is None) or (user and (message or fact or query)):
         raise typer.BadParameter("name a conversation, or a user with --user alone")
     _require_query(query, ids=[*(message or ()), *(fact or ())], everywhere=everywhere)

@@ -43,7 +43,7 @@ async def keys_create(
     db: Database = None,
     tenant: Tenant = "default",
 ) -> None:
-    """Create an API key for a client of the service, and print its token."""
+    """Create an API key, and print its token."""
     chosen = cast("Sequence[Scope]", scope or ("read", "write"))
     require_choices(get_args(Scope), **{"--scope": chosen})  # before a database is created
     url = load(url=db).settings.url

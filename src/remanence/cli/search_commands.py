@@ -27,7 +27,7 @@ async def recall(
     tenant: Tenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Search the notes and messages of a conversation, and its user's facts."""
+    """Search a conversation, its notes, and its user's facts."""
     require_period(since, until)
     async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
         hits = await chat.recall(query, limit=limit, since=since, until=until, kind=kind)

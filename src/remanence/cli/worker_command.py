@@ -34,9 +34,9 @@ async def run(
     ] = "127.0.0.1",
     log_format: LogFormat = "text",
 ) -> None:
-    """Do background work for processes that share a PostgreSQL database.
+    """Do the background work of a PostgreSQL database.
 
-    On SIGTERM, it takes no more work, and finishes steps in progress within
+    It works for all processes that share the database. On SIGTERM, it takes no more work, and finishes steps in progress within
     shutdown_timeout_seconds.
     """
     settings = _settings(load(url=db).settings, concurrency)
