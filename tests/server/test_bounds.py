@@ -156,7 +156,7 @@ def test_what_no_browser_sends_as_an_origin_is_refused(origin: str, cli: Cli) ->
     run = cli("serve", "--allowed-origin", origin, "--db", "sqlite:///new.db")
 
     assert run.returncode == 1
-    assert f"allowed_origin='{origin}' is impossible: use scheme://host" in run.stderr
+    assert f"--allowed-origin='{origin}' is impossible: use scheme://host" in run.stderr
     assert not Path("new.db").exists()
 
 
@@ -167,7 +167,7 @@ def test_what_is_no_host_name_is_refused(host: str, cli: Cli) -> None:
     run = cli("serve", "--allowed-host", host, "--db", "sqlite:///new.db")
 
     assert run.returncode == 1
-    assert f"allowed_host='{host}' is impossible: use a host name without scheme" in run.stderr
+    assert f"--allowed-host='{host}' is impossible: use a host name without scheme" in run.stderr
     assert not Path("new.db").exists()
 
 
