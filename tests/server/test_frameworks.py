@@ -181,3 +181,37 @@ async def test_the_tape_of_a_langgraph_run_has_its_calls_although_a_tool_failed(
     async with Memory.open(database, all_users=True) as memory:
         tape = await memory.conversation("trip").messages()
     assert [call.name for message in tape for call in message.tool_calls] == ["fail"]
+
+
+@pytest.mark.parametrize("framework", ["langgraph", "agents_sdk"], indirect=True)
+async def test_an_empty_answer_ends_a_run_and_is_not_on_the_tape(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Provider().running() as provider:
+        provider.script(Reply(""))
+        url, run = f"{provider.url}/v1", f"run_in_{framework}"
+
+        assert await answers_of(run, url, database, QUESTIONS[0]) == [""]
+
+    async with Memory.open(database, all_users=True) as memory:
+        tape = await memory.conversation("trip").messages()
+    assert [message.role for message in tape] == ["user"]
+
+
+@pytest.mark.parametrize("framework", ["langgraph"], indirect=True)
+async def test_a_memory_tool_that_failed_in_langgraph_is_an_error_on_the_tape(
+    framework: str, tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'memory.db'}"
+    call = Call("call-1", "memory_save", {"summary": "likes tea", "type": "no such type"})
+    async with Provider().running() as provider:
+        provider.script(Reply("", calls=(call,)), Reply("Sorry."))
+
+        await answers_of("run_in_langgraph", f"{provider.url}/v1", database, QUESTIONS[0])
+
+    async with Memory.open(database, all_users=True) as memory:
+        tape = await memory.conversation("trip").messages()
+    (result,) = [part for message in tape for part in message.tool_results]
+    assert result.is_error
+    assert "no such type" in result.text

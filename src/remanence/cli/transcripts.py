@@ -22,7 +22,6 @@ from remanence.dates.local_time import to_zone
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, MessageKind, TextPart, check_message
 from remanence.wire.json_value import JsonObject, quote
-from remanence.wire.message_rules import is_empty
 from remanence.wire.nameless_calls import OpenCalls
 from remanence.wire.openai import MESSAGE_FIELDS
 
@@ -148,7 +147,7 @@ def read_message(record: Record, message_id: str, timezone: tzinfo = UTC) -> tup
     except InvalidMessage as error:
         raise InvalidMessage(f"{error}; {FORMATS}") from error
     message = message.replace(name=_name(record, message), kind=_kind(data))
-    if empty := is_empty(message):
+    if empty := message.is_empty:
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
     at = _creation_time(record, timezone)
     return message.replace(id=message_id, created_at=at), empty

@@ -26,7 +26,6 @@ from remanence.providers.requests import (
 from remanence.providers.spec import ModelSpec
 from remanence.tokens import count_tokens
 from remanence.types import Message, Usage
-from remanence.wire.message_rules import is_empty
 
 _PROBLEMS: Final[dict[Ending, str]] = {
     "refused": "refused",
@@ -89,7 +88,7 @@ class ProviderModel:
             UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.
         """
         message, tokens = Message(role="assistant", content=response.content), response.tokens
-        reason = _PROBLEMS.get(response.ending) or ("empty" if is_empty(message) else "")
+        reason = _PROBLEMS.get(response.ending) or ("empty" if message.is_empty else "")
         if reason:
             usage = self._usage(call, reason, tokens or known)
             cut_off = response.ending == "cut_off"

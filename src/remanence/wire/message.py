@@ -172,6 +172,11 @@ class Message:
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
+    def is_empty(self) -> bool:
+        """True if the message has nothing but white space, so that no tape accepts it."""
+        return all(isinstance(part, TextPart) and not part.text.strip() for part in self.content)
+
+    @property
     def full_text(self) -> str:
         """All readable text: the speaker, the text, tool calls with arguments, results, and others."""
         pieces = [f"{self.speaker}: {self.text}"]

@@ -23,7 +23,6 @@ from remanence.wire.parts import (
     ImagePart,
     OtherPart,
     Part,
-    TextPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -125,11 +124,6 @@ def measure_message(message: Message, *, max_bytes: int) -> int:
     return size
 
 
-def is_empty(message: Message) -> bool:
-    """Return whether a message has nothing but whitespace."""
-    return all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
-
-
 def storable(text: str) -> str:
     """Return *text* without NUL characters, and with "?" for lone surrogates, so that it can be stored.
 
@@ -206,7 +200,7 @@ def _check_roles(message: Message) -> None:
         if value not in known:
             names = ", ".join(sorted(known))
             raise InvalidMessage(f"{name} {value!r:.80} is unknown: use one of {names}")
-    if is_empty(message):
+    if message.is_empty:
         raise InvalidMessage(
             f"the {message.role} message is empty: append a message with text, a tool call, "
             "a tool result, an image or a file"

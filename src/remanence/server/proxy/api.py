@@ -7,7 +7,7 @@ from remanence.errors import InvalidMessage
 from remanence.server.proxy.identity import count_as_one
 from remanence.types import Message
 from remanence.wire.json_value import MAX_DEPTH, JsonObject
-from remanence.wire.message_rules import is_empty, storable
+from remanence.wire.message_rules import storable
 
 PROMPT_ROLES: Final = ("system", "developer")
 
@@ -109,7 +109,7 @@ def read_units(
         meant = (items or {}).get(str(one.get("id")), one) if is_reference(one) else one
         # Prompts are never noted, and clients move and change them with each request.
         message = None if is_prompt(meant) else api.read(_storable(meant))
-        if message is None or is_empty(message):
+        if message is None or message.is_empty:
             empty.append(one)
             continue
         begun: Sequence[JsonObject] = ()
