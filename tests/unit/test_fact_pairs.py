@@ -1,4 +1,4 @@
-"""Scores of saved facts: that the later one ends the earlier one."""
+"""Scores of pairs of facts: that the later one ends the earlier one."""
 
 from math import inf
 
