@@ -271,7 +271,7 @@ async def test_wishes_and_saved_facts_of_an_older_file_have_a_worth(tmp_path: Pa
 
     store = await open_store(url(path))
 
-    assert await store.lasting_facts(ANA, limit=9) == (wish, saved)
+    assert await store.lasting_facts(ANA, limit=9) == (saved, wish)
     await store.close()
 
 

@@ -238,8 +238,8 @@ async def test_without_the_setting_messages_stay_raw_while_the_model_is_away(
 async def test_a_chain_falls_back_and_leaves_the_failed_model_alone_until_it_has_cooled(
     whole_wire: Wire,
 ) -> None:
-    note = Reply("#1 user: seven sailors crossed the quiet bay")
-    whole_wire.server.script(Fail(500), note, note, note)
+    notes = [Reply(f"#{seq} user: seven sailors crossed the quiet bay") for seq in (1, 2, 3)]
+    whole_wire.server.script(Fail(500), *notes)
     spare = f"openai:spare@{whole_wire.server.url}/v1"
     clock = FixedClock()
     async with Memory.open(
