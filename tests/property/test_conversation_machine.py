@@ -228,6 +228,6 @@ class SharedScript(ScriptedObserver):
 
 LONG = settings.get_current_profile_name() == "long"
 ConversationMachine.TestCase.settings = settings(
-    max_examples=1_000 if LONG else 25, stateful_step_count=25
+    max_examples=1_000 if LONG else 18, stateful_step_count=25
 )
 test_promises_hold_in_every_life_of_a_conversation = ConversationMachine.TestCase

@@ -152,7 +152,7 @@ async def live(rounds: Sequence[list[Move] | str]) -> None:
                     group.create_task(world.send(move))
 
 
-@settings(max_examples=3_000 if IS_LONG else 80)
+@settings(max_examples=3_000 if IS_LONG else 50)
 @given(ROUNDS)
 def test_a_tape_is_the_history_of_its_client(rounds: list[list[Move] | str]) -> None:
     asyncio.run(live(rounds))
@@ -187,7 +187,7 @@ async def slide(window: int, turns: Sequence[tuple[int, int]], *, branch: bool) 
         assert list(tapes.values()) == ([path] if window > 1 else alone)
 
 
-@settings(max_examples=1_000 if IS_LONG else 60)
+@settings(max_examples=1_000 if IS_LONG else 40)
 @given(
     window=st.sampled_from([1, 3, 5, 9]),
     turns=st.lists(st.tuples(st.integers(-6, 5), st.integers(0, 1)), min_size=1, max_size=12),

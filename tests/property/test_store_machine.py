@@ -363,6 +363,6 @@ class StoreMachine(RuleBasedStateMachine):
 
 LONG = settings.get_current_profile_name() == "long"
 StoreMachine.TestCase.settings = settings(
-    max_examples=1_000 if LONG else 25, stateful_step_count=30
+    max_examples=1_000 if LONG else 18, stateful_step_count=30
 )
 test_the_store_does_what_its_model_does = pytest.mark.timeout(1_800)(StoreMachine.TestCase)

@@ -101,7 +101,7 @@ async def keep_budget(policy: Policy, turns: list[list[Message]]) -> None:
         check_coverage(await chat.context(), snapshot.state, snapshot.segments)
 
 
-@settings(max_examples=5_000 if IS_LONG else 100)
+@settings(max_examples=5_000 if IS_LONG else 60)
 @given(
     sizes=st.lists(
         st.one_of(st.integers(1, 300), st.integers(300, 6_000), st.just(500_000)),
