@@ -28,7 +28,7 @@ BUCKETS = 1 << 16
 C = 1.0
 LEVELS = 12
 CUTOFF = 1.5
-CUTOFFS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+CUTOFFS = (0.0, 0.5, 0.65, 1.0, 1.25, CUTOFF, 2.0)
 OTHERS = 8
 """Facts of other slots that each later fact is put beside."""
 WEIGHTS = {"saved": 2.0, "updates": 1.0, "lives": 2.0, "pairs": 0.5}
