@@ -145,7 +145,7 @@ def test_a_run_of_spaces_in_a_line_of_a_model_is_read_once() -> None:
 
 def test_what_follows_a_command_is_read_once_however_often_it_is_repeated() -> None:
     """To look for an option behind each of them would take minutes."""
-    text = "curl " * 5_000_000
+    text = "curl " * 500_000
 
     assert redact(text) == text
 
