@@ -39,7 +39,7 @@ denial, and six of seven others; from 0 it would be 27 and five.
 _MAX_DENIED = 3
 """Words of a thing that a fact denies or affirms, without its numbers."""
 _NEARLY = -1.0
-"""Score of facts from which the score of statements decides, if that is higher."""
+"""Score of facts from which that of pairs may be the higher one, but for wishes."""
 _SAVED_SURER = 0.85
 """What is added to the score of saved facts, as statements have more in common by chance."""
 
@@ -161,13 +161,20 @@ def score_of_fact_end(earlier: Fact, later: Fact) -> float:
     ):
         return -inf
     else:
-        score = score_of_facts(one.text, other.text)
-        if (score >= _NEARLY or is_wish(earlier)) and may_end(one.text, other.text):
-            score = max(score, score_of_end(one.text, other.text))
+        least = -inf if is_wish(earlier) else _NEARLY
+        score = _score_of_statements(one.text, other.text, least=least)
     if score < 0 or _says_more(one, other):
         return -inf
     if is_statement and _says_little(other.text) and not _says_little(one.text):
         return -inf
+    return score
+
+
+def _score_of_statements(earlier: str, later: str, *, least: float) -> float:
+    """Return the score of facts, or from *least* on that of pairs if it is higher."""
+    score = score_of_facts(earlier, later)
+    if score >= least and may_end(earlier, later):
+        return max(score, score_of_end(earlier, later))
     return score
 
 
