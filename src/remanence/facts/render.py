@@ -108,9 +108,10 @@ def other_facts_text(
 ) -> str:
     """Return the facts of other conversations that fit, wishes first; empty if there are none.
 
-    Wishes take up to half of the room before others. Those are chosen of which a learned score says most surely that a new conversation should know
-    them, such as a name, an allergy or a rule, less for the older ones: what was said later may have
-    ended them. Days are in *zone*, by default the UTC offset of the user's newest message.
+    Wishes take up to half of the room before other facts are chosen. The facts with the highest learned
+    score are chosen, such as a name, an allergy or a rule; the score falls with age, as what was said
+    later may have ended a fact. Days are in *zone*, by default the UTC offset of the user's newest
+    message.
     """
     here = snapshot.state.ref.id
     others = [fact for fact in facts if not is_own(fact, here)]
