@@ -430,6 +430,8 @@ def test_hexadecimal_keys_are_taken_out(key: str) -> None:
         "LOW_PASS: 440Hz, HIGH_PASS = 80Hz",
         "boarding pass: LH454XYZ1",
         "npm_config_registry_of_2024, hf_hub_download_function, sk-learn-contrib-hdbscan-2024",
+        "sk_RandomForestClassifierModel, fw_UpdateFirmwareVersion, hf_HubDownloadFunctionName",
+        "TEST_TOKEN = getToken2FromVault3(name)",
         "gsk_marketing_department_notes, hvs.example.com.documentation.site2",
         "PRIMARY_KEY=user_id_12345678901234, MAX_TOKEN=4096, SORT_KEY: created_at_2024_desc_v2",
         "IDEMPOTENCY_KEY=ba882d76-f3b2-12a7-e261-e42f214f4fdf",

@@ -34,6 +34,8 @@ PREFIXES: Final[Mapping[str, str]] = {
 
 _SWITCH = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 """From lower case to capitals, or between letters and digits."""
+_CAMEL_CASE = re.compile(r"(?<=[a-z])[A-Z](?=[a-z]{2})")
+"""The beginning of a word within a name, such as `RandomForest`."""
 _SWITCHES = 2
 """Fewer of them are in words and numbers, such as `hf_hub_download_function` or `rk_model_v2_final`."""
 
@@ -58,7 +60,7 @@ _NAMES = (
     r"(?:Account|SharedAccess)Key=",
     rf"(?i:-key|\bauthorization){_IS}(?:[A-Za-z]{{1,20}}\s{{1,3}})?",
 )
-_NAMED = re.compile(rf"({'|'.join(_NAMES)})([\w+/.~%-]{{16,}}+={{0,2}})", re.ASCII)
+_NAMED = re.compile(rf"({'|'.join(_NAMES)})([\w+/.~%-]{{16,}}+={{0,2}}+)(?!\()", re.ASCII)
 """An environment variable, the signature of an address, a part of a connection string, a header."""
 _NAMING = ("key", "_token", "_secret", "_password", "sig", "x-amz-", "authorization")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -71,7 +73,8 @@ def _switches(text: str) -> int:
 
 
 def _without_key(match: re.Match[str]) -> str:
-    return MARK if _switches(match[1]) >= _SWITCHES else match[0]
+    words = _CAMEL_CASE.sub("_", match[1])
+    return MARK if _switches(words) >= _SWITCHES else match[0]
 
 
 def _without_random(match: re.Match[str]) -> str:
