@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from hashlib import sha256
 from typing import Final, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -261,7 +262,7 @@ class AsyncConversation:
         failed, conversation, turn = (
             self._transport.failed_turns,
             (self.tenant, self.id),
-            repr(message),
+            sha256(repr(message).encode("utf-8", "surrogatepass")).hexdigest(),
         )
         last, answer_id = failed.pop(conversation, ("", ""))
         if message is not None and last != turn:
