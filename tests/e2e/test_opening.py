@@ -115,14 +115,15 @@ def test_a_memory_opened_before_a_fork_says_in_the_child_to_be_opened_there(
     assert (own, parent) == ("own 1", "parent went on")
 
 
-def threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("remanence")]
+def threads() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if t.name.startswith("remanence")}
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 13, 50, 500])
 async def test_an_opening_that_is_cancelled_half_way_leaves_no_thread_and_no_task(
     tmp_path: Path, steps: int
 ) -> None:
+    of_others = threads()  # a test before may have left one behind that hangs
     opening = asyncio.ensure_future(opened(f"sqlite:///{tmp_path / 'memory.db'}"))
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -132,18 +133,19 @@ async def test_an_opening_that_is_cancelled_half_way_leaves_no_thread_and_no_tas
     else:
         await (await opening).close()
 
-    assert threads() == []
+    assert threads() <= of_others
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_memory_leaves_no_thread_in_a_scope_that_cancels_at_every_await(
     tmp_path: Path,
 ) -> None:
+    of_others = threads()
     with anyio.CancelScope() as scope:
         async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}"):
             scope.cancel()
 
-    assert threads() == []
+    assert threads() <= of_others
 
 
 @pytest.mark.postgres
