@@ -9,6 +9,9 @@ fitted to it. A statement that would not become a fact is taken for one, to meas
 else, and another home or employer. The second file was set aside before the scores of facts were
 fitted to the first, and nothing of it was read but the counts.
 
+`unseen_updates.txt` has short updates in the form of `data/facts/<language>/updates.txt`, with the
+language before it, by an author who had seen nothing. Nothing may be fitted to it.
+
 The facts of other people are statements of `data/facts`: none of them is outdated by the lives.
 """
 
@@ -20,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tools import train_pairs
+from tools import train_fact_pairs, train_pairs
 
 from benchmarks.repetitions import FIRST_AT, LATER_AT, merge_statement
 from benchmarks.rows import Row, show
@@ -36,6 +39,7 @@ MOVES = {
     "of moves that were read": Path(__file__).with_name("moves.tsv"),
     "of unseen moves": Path(__file__).with_name("unseen_moves.tsv"),
 }
+UPDATES = Path(__file__).with_name("unseen_updates.txt")
 OTHERS = 250
 """Facts of other people that a statement is compared with."""
 
@@ -71,7 +75,8 @@ def measure() -> list[Row]:
                 detail=f"{counts.wrong} of {ends}",
             ),
         ]
-    return [*rows, *asyncio.run(_of_moves()), asyncio.run(_among_others())]
+    moves, updates = asyncio.run(_of_moves()), asyncio.run(_of_updates())
+    return [*rows, *moves, *updates, asyncio.run(_among_others())]
 
 
 async def _of_moves() -> list[Row]:
@@ -97,6 +102,27 @@ async def _of_moves() -> list[Row]:
                 )
             )
     return rows
+
+
+async def _of_updates() -> list[Row]:
+    """Shares of the facts that a short update makes untrue and ends, and of others that end."""
+    ended: defaultdict[bool, list[bool]] = defaultdict(list)
+    for line in UPDATES.read_text("utf-8").splitlines():
+        language, _, written = line.partition(" ")
+        pair = train_fact_pairs.parse(language, written)
+        known = (await merge_statement(pair.earlier, FIRST_AT, ())).facts
+        changes = await merge_statement(pair.later, LATER_AT, known)
+        ended[pair.ends].append(bool(changes.replaced))
+    return [
+        Row(
+            what=f"{what}, of unseen updates",
+            measured=100 * sum(ended[ends]) / len(ended[ends]),
+            unit="%",
+            target=None if ends else 0.0,
+            detail=f"{sum(ended[ends])} of {len(ended[ends])}",
+        )
+        for ends, what in ((True, "outdated facts that end"), (False, "facts that hold and end"))
+    ]
 
 
 async def _among_others() -> Row:
