@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash load clients chaos fuzz unseen mutate bench fmt coverage constraints clean
+.PHONY: help demo test slow requirements check format lint layers types docs wheel crash load clients chaos fuzz unseen mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 	diff "$$d/source" "$$d/installed" && \
 	cd "$$d" && venv/bin/python -c 'import remanence' && venv/bin/remanence --help >/dev/null && \
 	echo "The wheel holds every file of the package and works in a clean environment."
+
+slow: $(STAMP) ## Run the values of tests that the everyday run leaves out (five minutes)
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "slow and not live" --ignore tests/crash --timeout 600 $(PYTEST_ARGS)
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
 	@REMANENCE_TEST_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)

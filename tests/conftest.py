@@ -21,7 +21,7 @@ from remanence.testing import check_extends
 from remanence.types import ConversationRef, MemoryState
 
 settings.register_profile(  # the everyday run; `make crash` has the long one
-    "default", derandomize=True, deadline=None, max_examples=40, print_blob=True
+    "default", derandomize=True, deadline=None, max_examples=25, print_blob=True
 )
 settings.register_profile("long", deadline=None, max_examples=2_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -11,7 +11,7 @@ from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.types import ConversationRef
 
-KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "40"))
+KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "20"))
 LIVES_OF_A_FILE = 25
 MOST_EVENTS = 40
 LONGEST_PAUSE_SECONDS = 0.02  # from the last event that is waited for until the kill

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from tests.slow import slow_except
 
 from remanence import Memory, Policy
 from remanence.errors import StoreUnavailable
 from remanence.testing import check_coverage, check_tiling
 
-KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "40")) // 4
+KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "20")) // 4
 LIVES_OF_A_FILE = 10
 MESSAGES = 60
 
@@ -87,7 +88,7 @@ async def test_a_log_that_a_kill_left_without_its_file_is_refused_and_kept(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", slow_except([2, 4], [2]))
 async def test_memories_in_several_processes_share_a_conversation(
     tmp_path: Path, run_processes: Run, processes: int
 ) -> None:

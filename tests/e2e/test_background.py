@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import errors
+from tests.slow import slow_except
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.background import FIRST_PAUSE_SECONDS, Background, Pauses
@@ -118,7 +119,7 @@ async def test_a_look_that_the_database_refused_is_not_repeated_at_once(tmp_path
     assert store.calls.count("lease") == 1
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", slow_except([0, 1], [1]))
 async def test_notes_that_the_database_refuses_are_paid_for_at_most_six_times_an_hour(
     workers: int,
 ) -> None:

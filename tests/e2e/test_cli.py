@@ -16,6 +16,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from tests.slow import slow_except
 
 from remanence import Message, Policy, Settings
 from remanence.blocking import Memory as BlockingMemory
@@ -1014,7 +1015,10 @@ def test_printed_messages_that_lose_something_are_counted(cli: Cli, tmp_path: Pa
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", ["messages trip", "config", "doctor", "config --json"])
+@pytest.mark.parametrize(
+    "command",
+    slow_except(["messages trip", "config", "doctor", "config --json"], ["messages trip"]),
+)
 def test_a_command_whose_reader_leaves_ends_quietly_as_by_sigpipe(
     database: str, command: str, unbuffered: str
 ) -> None:
@@ -1037,7 +1041,7 @@ def test_a_command_whose_reader_leaves_ends_quietly_as_by_sigpipe(
 @pytest.mark.parametrize(
     ("options", "place"), [((), "the standard output"), (("--json", "/dev/full"), "/dev/full")]
 )
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", slow_except(["", "1"], [""]))
 def test_an_output_without_space_is_named(
     transcript: Path, options: tuple[str, ...], place: str, unbuffered: str
 ) -> None:

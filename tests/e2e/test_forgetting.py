@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.server.conftest import memory_on
+from tests.slow import slow_except
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
 from remanence.engine.forgetting import Forgetting
@@ -369,7 +370,7 @@ async def require_sound(memory: Memory, chat: Conversation) -> None:
     assert "quetzal" not in context.to_text().lower()
 
 
-@pytest.mark.parametrize("secret_at", [3, 40, 119, 120])
+@pytest.mark.parametrize("secret_at", slow_except([3, 40, 119, 120], [40, 120]))
 async def test_no_byte_of_a_forgotten_message_is_left_and_its_place_stays(
     path: Path, secret_at: int
 ) -> None:

@@ -28,6 +28,7 @@ from tests.postgres import (
     until,
     url_of,
 )
+from tests.slow import slow_except
 
 from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.errors import InvalidMessage, StoreUnavailable
@@ -416,7 +417,7 @@ async def test_a_memory_does_with_fewer_connections_than_it_asks_for(
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("limit", [3, 8])
+@pytest.mark.parametrize("limit", slow_except([3, 8], [3]))
 async def test_a_worker_gets_connections_beside_a_busy_memory_with_few(
     migrated: str, guest: str, limit: int
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.server.conftest import Speaker, served
 from tests.server.process import service
+from tests.slow import slow_except
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
 
@@ -41,7 +42,10 @@ async def test_the_next_model_of_the_command_answers_where_the_first_is_down(
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("names", "whole"),
-    [(("gpt-4.1",), True), (("mine",), False), (("gpt-4.1", "mine"), False)],
+    slow_except(
+        [(("gpt-4.1",), True), (("mine",), False), (("gpt-4.1", "mine"), False)],
+        [(("gpt-4.1",), True), (("gpt-4.1", "mine"), False)],
+    ),
 )
 async def test_the_smallest_window_of_the_models_counts(
     tmp_path: Path, names: tuple[str, ...], whole: bool

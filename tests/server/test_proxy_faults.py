@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request as Incoming
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client, memory_on, served
+from tests.slow import slow_except
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
 from tests.wire.servers import Compressed, Held, ModelServer, Raw
 
@@ -584,7 +585,7 @@ async def test_an_answer_that_is_compressed_unasked_is_stored_and_passes_as_it_i
     assert [message.text for message in await tape.messages()] == ["Gate?", "B42."]
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", slow_except([False, True], [True]))
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [

@@ -11,6 +11,7 @@ from types import FrameType
 import pytest
 from benchmarks.hostile import SHAPES
 from tests.builders import numbered, observe_request
+from tests.slow import slow_except
 
 from remanence.notes import one_line
 from remanence.notes.literals import LossReport
@@ -89,7 +90,10 @@ def calls_of(work: Callable[[str], object], text: str) -> int:
     return calls
 
 
-@pytest.mark.parametrize("name", WORK)
+EVERYDAY = [name for name in WORK if not name.startswith("observing")]
+
+
+@pytest.mark.parametrize("name", slow_except(WORK, EVERYDAY))
 def test_work_grows_with_the_length_of_a_text_alone(name: str) -> None:
     work = WORK[name]
     work("The first one loads what is loaded once. Ana said so on Monday.")

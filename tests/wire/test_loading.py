@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.slow import slow_except
 
 PROGRAM = """
 import asyncio, sys, threading
@@ -34,7 +35,7 @@ assert not on_loop, on_loop
 """
 
 
-@pytest.mark.parametrize("opening", ["open_memory", "make_chat"])
+@pytest.mark.parametrize("opening", slow_except(["open_memory", "make_chat"], ["make_chat"]))
 @pytest.mark.timeout(120)  # the package takes seconds to import on a busy machine
 def test_a_providers_package_is_imported_by_another_thread_than_the_loops(opening: str) -> None:
     environment = {**os.environ, "ANTHROPIC_API_KEY": "zz-test"}
