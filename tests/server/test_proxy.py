@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import socket
-import sqlite3
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -17,6 +16,7 @@ from random import Random
 from typing import Any
 
 import anthropic
+import apsw
 import httpx2
 import openai
 import pytest
@@ -1330,7 +1330,7 @@ async def test_a_memory_that_fails_leaves_the_request_as_it_is(
         app = create_app(memory, openai_url=upstream.url)
         async with served(app) as proxy:
             await ask(proxy, [user("Which gate?")], "B42.", upstream)
-            with closing(sqlite3.connect(database)) as other:
+            with closing(apsw.Connection(str(database))) as other:
                 other.execute("DROP TABLE messages")
             history = [user("Which gate?"), assistant("B42."), user("When?")]
             response = await ask(proxy, history, "At nine.", upstream)
