@@ -129,11 +129,11 @@ async def test_notes_that_the_database_refuses_are_paid_for_at_most_six_times_an
 
     async with running(store, observer, workers=workers, clock=clock) as runtime:
         chat = Memory(runtime).conversation("a")
-        for _ in range(360):
+        for _ in range(120):
             await chat.append(*messages(1))
             with suppress(StoreUnavailable):
                 await chat.flush()
-            clock.advance(10)
+            clock.advance(30)
         state = await chat.state()
 
     assert 3 <= len(observer.requests) <= 6

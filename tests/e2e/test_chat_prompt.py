@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.slow import slow_except
 
 READ = "from remanence.cli.chat_command import _lines; print(repr(next(_lines(interactive=True))))"
 
@@ -67,7 +68,7 @@ def test_the_end_of_input_ends_the_line_of_the_prompt() -> None:
     assert shown.endswith(b"\r\n")
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", slow_except([True, False], [False]))
 def test_a_chat_without_a_user_says_that_other_conversations_will_not_know_of_it(
     tmp_path: Path, *, named: bool
 ) -> None:

@@ -35,7 +35,7 @@ TURNS = (
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.sets(st.integers(1, len(TURNS) - 1)))
 @example(set(range(1, len(TURNS))))
 def test_any_split_of_a_conversation_into_batches_gives_the_same_facts(cuts: set[int]) -> None:

@@ -233,7 +233,7 @@ async def send(
     client.path = (*client.path, answer)
 
 
-@settings(max_examples=1_000 if IS_LONG else 10)
+@settings(max_examples=1_000 if IS_LONG else 6)
 @given(
     form=st.sampled_from(["chat", "responses", "messages"]),
     window=st.sampled_from([0, 0, 6, 11, 16]),

@@ -73,7 +73,7 @@ def turns(draw: st.DrawFn) -> list[list[Message]]:
     return found
 
 
-@settings(max_examples=2_000 if IS_LONG else 10)
+@settings(max_examples=2_000 if IS_LONG else 6)
 @given(preset=st.sampled_from(list(POLICIES)), turns=turns(), budget=st.integers(100, 2_000))
 def test_the_raw_tail_keeps_its_budget_at_the_end_of_each_turn(
     preset: str, turns: list[list[Message]], budget: int
@@ -101,7 +101,7 @@ async def keep_budget(policy: Policy, turns: list[list[Message]]) -> None:
         check_coverage(await chat.context(), snapshot.state, snapshot.segments)
 
 
-@settings(max_examples=5_000 if IS_LONG else 60)
+@settings(max_examples=5_000 if IS_LONG else 30)
 @given(
     sizes=st.lists(
         st.one_of(st.integers(1, 300), st.integers(300, 6_000), st.just(500_000)),

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Client as Service, Speaker, served
 from tests.server.process import service as server_process
+from tests.slow import slow_except
 from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
 
@@ -391,7 +392,7 @@ async def leave_at_first_piece(trip: AsyncConversation, text: str) -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("streams", slow_except([False, True], [True]))
 async def test_a_turn_whose_answer_was_lost_gets_it_when_it_is_asked_again(
     tmp_path: Path, streams: bool
 ) -> None:

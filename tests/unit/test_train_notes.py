@@ -109,6 +109,7 @@ def test_a_feature_of_one_side_or_a_rare_one_gets_a_larger_factor(train_notes: M
     assert without.tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow  # only new data can change it: `make unseen`
 def test_one_sentence_makes_a_message_a_statement_and_none_makes_it_another(
     train_notes: ModuleType,
 ) -> None:

@@ -107,9 +107,10 @@ async def test_a_line_that_gets_no_answer_ends_a_pipe_with_the_reason(
     ("failure", "text"),
     [
         (Fail(401), "refused the key (HTTP 401): check OPENAI_API_KEY\n"),
-        (
+        pytest.param(
             Fail(429, headers={"retry-after": "3600"}),
             "fewer calls (HTTP 429): try again in 3,600 s\n",
+            marks=pytest.mark.slow,
         ),
     ],
 )
