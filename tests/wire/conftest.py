@@ -36,11 +36,15 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture(
-    params=[("anthropic", False), ("openai", False), ("anthropic", True), ("openai", True)],
-    ids=["anthropic", "openai", "anthropic-stream", "openai-stream"],
+    params=[
+        pytest.param(("anthropic", False), id="anthropic"),
+        pytest.param(("openai", False), id="openai", marks=pytest.mark.slow),
+        pytest.param(("anthropic", True), id="anthropic-stream", marks=pytest.mark.slow),
+        pytest.param(("openai", True), id="openai-stream"),
+    ],
 )
 def wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
-    """Every way of reaching a model."""
+    """Every way of reaching a model; the everyday run takes each protocol and each way once."""
     provider, stream = request.param
     return Wire(provider=provider, stream=stream, server=server)
 
