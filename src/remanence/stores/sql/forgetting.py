@@ -26,11 +26,12 @@ def forget(
     forking.leave_facts(connection, after.ref, clock, seqs=seqs)
     before = vectors.count(connection, key)
     _bury(connection, key, erasure.tombstones)
+    last_number = segments.last_number(connection, key)
     segments.erase(connection, key, erasure.segments)
     left = vectors.count(connection, key)
     _recount(connection, key)
-    for segment in erasure.remade:
-        segments.add(connection, after, segment)
+    for number, segment in enumerate(erasure.remade, last_number + 1):
+        segments.add(connection, after, segment, number=number)
     if after.owner is not None:
         facts.erase(connection, after.ref, after.owner, erasure)
     detail = (

@@ -60,8 +60,8 @@ def fork(
     begun = _copy_tape(connection, source, ref, last_seq, at)
     inherited = segments.of_ref(connection, source.ref, live=False)
     forked, kept = transitions.after_fork(source, begun, inherited)
-    for segment in kept:
-        segments.add(connection, forked, segment)
+    for number, segment in enumerate(kept, 1):
+        segments.add(connection, forked, segment, number=number)
     vectors.copy(connection, source.key, forked.key)
     detail = f"messages 1 to {last_seq} and {len(kept)} segments of {source.ref.id!r}"
     data: dict[str, EventValue] = {

@@ -137,21 +137,26 @@ def spans(connection: Connection, key: int) -> list[transitions.Span]:
     return [transitions.Span(*row) for row in rows]
 
 
-def add(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
-    """Write a segment, and return it with its token counts and log version filled in."""
-    sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
+def last_number(connection: Connection, key: int) -> int:
+    """Return the highest `notes_version`, always that of a live segment; 0 if there is none."""
     newest: int | None = connection.execute(
         "SELECT notes_version FROM segments WHERE conversation = ? "
         "ORDER BY version DESC, notes_version DESC LIMIT 1",
-        (state.key,),
+        (key,),
     ).get
+    return newest or 0
+
+
+def add(connection: Connection, state: MemoryState, segment: Segment, *, number: int) -> Segment:
+    """Write a segment, and return it with its token counts and versions filled in."""
+    sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     segment = replace(
         segment,
         source_tokens=sum_tokens - tape.sum_tokens_at(connection, state.key, segment.first_seq - 1),
         sum_tokens=sum_tokens,
         version=state.lock_version,
         superseded=None,
-        notes_version=(newest or 0) + 1,
+        notes_version=number,
     )
     key: int | None = connection.execute(
         f"INSERT INTO segments (conversation, {SEGMENTS.columns}) VALUES (?, {SEGMENTS.places}) "  # noqa: S608 - constants
@@ -181,7 +186,9 @@ def _commit(
             (after.lock_version, after.key, segment_id),
         ).get
         _remove_from_indexes(connection, key)
-    detail = transitions.describe(add(connection, after, segment), source)
+    number = last_number(connection, after.key) + 1
+    added = add(connection, after, segment, number=number)
+    detail = transitions.describe(added, source)
     if replaced and not segment.generation:
         detail = f"in the place of {replaced[0]}: {detail}"
     kind: LogKind = "reflected" if segment.generation else "observed"

@@ -88,6 +88,19 @@ class ForgettingContract(Handles):
         await store.scrub()
         assert await store.check() == ()
 
+    async def test_erased_numbers_of_notes_are_not_given_again(self, store: Store) -> None:
+        state = await active(store, [(1, 2), (3, 4)])
+        before = await store.segments(REF, live=True)
+        last = await erasure_of(store, 3, segments=("g0-3-4",), remade=(remade(3, 4),))
+        state = (await forget(store, state, last)).state
+        rest = (remade(1, 2), remade(3, 4, id="again"))
+        erasure = await erasure_of(store, 1, segments=("g0-1-2", "new-3"), remade=rest)
+
+        await forget(store, state, erasure)
+
+        after = await store.segments(REF, live=True)
+        assert [segment.notes_version for segment in (*before, *after)] == [1, 2, 4, 5]
+
     async def test_a_gap_in_the_notes_is_refused(self, store: Store) -> None:
         state = await active(store, [(1, 2), (3, 4)])
 
