@@ -356,6 +356,7 @@ class Tape(Protocol):
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
         """Write tombstones and remade segments, and erase the old segments and facts.
 
+        A remade segment with the id of a replaced one takes over its row, with a new version.
         Their indexed words and vectors are erased, too, as are error texts, repetitions of facts
         from the messages, and all repetitions of facts named by the caller. Any other erased fact is
         replaced by its earliest repetition, unless that is older than a fact it superseded; a fork

@@ -1,10 +1,11 @@
 """Forgetting: the text is gone from the memory and from the bytes of its files."""
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,13 @@ from tests.slow import slow_except
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
 from remanence.engine.forgetting import Forgetting
-from remanence.errors import InvalidArgument, StoreError, StoreUnavailable, WrongUser
+from remanence.errors import (
+    ConversationNotFound,
+    InvalidArgument,
+    StoreError,
+    StoreUnavailable,
+    WrongUser,
+)
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, check_coverage, check_tiling
@@ -1181,6 +1188,61 @@ async def test_messages_whose_erasure_failed_in_its_last_step_have_one_receipt_t
     assert receipt.messages[0].digest == digest(message, receipt.salt)
     assert (len(receipt.segments), len(receipt.remade)) == (1, 1)
     assert receipt.still_in == (str(day),)
+
+
+async def stored_segments(memory: Memory) -> dict[str, str]:
+    """Return the texts of the user's segments, live and replaced, by id."""
+    lines = [json.loads(line) async for line in memory.export_user("ana")]
+    return {line["id"]: line["text"] for line in lines if line["line"] == "segment"}
+
+
+@pytest.mark.parametrize("reflect_tokens", [(300, 600), (100, 150, 200, 300)])
+async def test_forgetting_under_reflections_again_and_again_keeps_their_other_notes(
+    path: Path, reflect_tokens: tuple[int, ...]
+) -> None:
+    policy = SMALL.replace(reflect_tokens=reflect_tokens)
+    async with Memory.open(f"sqlite:///{path}", policy=policy) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await fill(chat, messages=120, secret_at=20)
+        before = known = await stored_segments(memory)
+
+        for message_id in ("m20", "m50", "m80", "m51", "m19", "m21"):
+            receipt = await chat.forget(message_id)
+            kept = {id_: known[id_] for id_ in receipt.remade if id_ in known}
+            assert len(receipt.remade) - len(kept) == 1
+            assert kept.items() <= (await stored_segments(memory)).items()
+            await chat.flush(everything=True)
+            await chat.context()
+            known = await stored_segments(memory)
+
+        assert len(known) <= len(before)
+
+        assert traces(path) == []
+        await require_sound(memory, chat)
+
+
+async def past_notes(chat: Conversation, versions: range) -> dict[int, list[str]]:
+    """Return the notes of the versions that can be shown."""
+    shown: dict[int, list[str]] = {}
+    for version in versions:
+        with suppress(ConversationNotFound):
+            shown[version] = [segment.text for segment in (await chat.snapshot(version)).segments]
+    return shown
+
+
+async def test_a_past_version_is_shown_as_it_was_or_refused_after_an_erasure(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}", policy=SMALL) as memory:
+        chat = memory.conversation("chat", user="ana")
+        secret_id = await fill(chat, messages=60, secret_at=50)
+        assert await chat.reflections()
+        versions = range((await chat.state()).lock_version + 1)
+        before = await past_notes(chat, versions)
+
+        await chat.forget(secret_id)
+        after = await past_notes(chat, versions)
+
+        assert len(before) == len(versions) > len(after) > 0
+        assert after.items() <= before.items()
 
 
 async def test_reflections_whose_sources_are_not_kept_are_noted_anew_from_the_messages(

@@ -144,8 +144,7 @@ class Forgetting:
     ) -> AsyncIterator[Segment]:
         """Yield replacements for a part of an erased segment: an earlier segment, or new notes."""
         if isinstance(piece, Segment):
-            new_id = self.clock.new_id("ref")
-            yield replace(piece, id=new_id, generation=generation, superseded=None)
+            yield replace(piece, generation=generation, superseded=None)
             return
         messages = await self._read(state.ref, *piece, buried)
         if not messages:  # the conversation was deleted meanwhile, so that nothing can be committed
@@ -215,14 +214,21 @@ def _overlaps(first_seq: int, last_seq: int, seqs: Collection[int]) -> bool:
 def _pieces(
     segment: Segment, segments: Sequence[Segment], gone: AbstractSet[str]
 ) -> Iterator[Segment | tuple[int, int]]:
-    """Yield the sources of a reflection, each with the range of it to replace."""
-    sources = [
-        inner
+    """Yield the sources of a reflection, each with the range of it to replace.
+
+    They are the last that were replaced in its range: its version is later if it took the place of
+    an erased reflection.
+    """
+    inside = [
+        (inner.superseded, inner)
         for inner in segments
-        if inner.superseded == segment.version
+        if inner.superseded is not None
+        and inner.superseded <= segment.version
         and segment.first_seq <= inner.first_seq
         and inner.last_seq <= segment.last_seq
     ]
+    last = max((superseded for superseded, _ in inside), default=0)
+    sources = [inner for superseded, inner in inside if superseded == last]
     length = segment.last_seq - segment.first_seq + 1
     if not segment.generation or sum(s.last_seq - s.first_seq + 1 for s in sources) != length:
         yield segment.first_seq, segment.last_seq

@@ -37,11 +37,12 @@ class Receipt:
 
     The digest of a message is `digest(message, salt)` of its former content; the salt is stored
     nowhere else, so that short texts cannot be guessed. `segments` are the erased segments, which
-    covered a message or named a value of it, and `remade` their replacements, in which `notes_gone`
-    notes (also of other messages) are missing and `notes_new` are new. `vectors` is the number of
-    erased vectors of messages and notes. `files` were rewritten or deleted; `still_in` are files
-    maintained by people, which have the text or are in a forgotten user's folder, and were left
-    alone. `kept` is the `chain` of the conversation's messages afterwards; empty for a user.
+    covered a message or named a value of it, and `remade` those live in their place, new ones and
+    sources of reflections, in which `notes_gone` notes (also of other messages) are missing and
+    `notes_new` are new. `vectors` is the number of erased vectors of messages and notes. `files` were
+    rewritten or deleted; `still_in` are files maintained by people, which have the text or are in a
+    forgotten user's folder, and were left alone. `kept` is the `chain` of the conversation's messages
+    afterwards; empty for a user.
     """
 
     erased: bool
@@ -67,8 +68,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Tombstones by seq, ids of the segments and facts to erase, and new live segments.
+    """Tombstones by seq, ids of the segments and facts to erase, and the segments to put in their place.
 
+    A segment of `remade` with the id of a replaced one, a source of an erased reflection, is moved.
     The facts in `named` are erased with their repetitions. `notes_gone` counts live notes that the
     new segments lack, and `notes_new` notes that only they have.
     """

@@ -88,7 +88,7 @@ class Segment:
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
     source that are missing from the text, at most 5,000 and then how many others there are;
     `dropped` lists lines of a model's answer that did not become notes. `version` is the log version
-    that added the segment, `superseded` the one that replaced it; `notes_version` numbers all
+    that made the segment live, `superseded` the one that replaced it; `notes_version` numbers all
     segments of a conversation from 1 on. `failed` lists stretches that have no notes because every
     attempt to observe them failed.
     """

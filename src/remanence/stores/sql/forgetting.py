@@ -27,7 +27,7 @@ def forget(
     before = vectors.count(connection, key)
     _bury(connection, key, erasure.tombstones)
     last_number = segments.last_number(connection, key)
-    segments.erase(connection, key, erasure.segments)
+    segments.erase(connection, key, [*erasure.segments, *(each.id for each in erasure.remade)])
     left = vectors.count(connection, key)
     _recount(connection, key)
     for number, segment in enumerate(erasure.remade, last_number + 1):
@@ -35,8 +35,8 @@ def forget(
     if after.owner is not None:
         facts.erase(connection, after.ref, after.owner, erasure)
     detail = (
-        f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
-        f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
+        f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, replaced by "
+        f"{len(erasure.remade)}, and {len(erasure.facts)} facts"
     )
     data = {
         "messages": len(erasure.tombstones),

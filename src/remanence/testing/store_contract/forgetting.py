@@ -1,5 +1,7 @@
 """Forgetting: tombstones keep their place, and work in progress writes nothing."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,6 +25,7 @@ from remanence.testing.store_contract.samples import (
     reflection,
     tape,
     usage,
+    user,
 )
 from remanence.types import (
     Erased,
@@ -31,6 +34,7 @@ from remanence.types import (
     FactsPin,
     MemoryState,
     Message,
+    RecallFilter,
     Segment,
 )
 from remanence.types.receipt import tombstone
@@ -50,9 +54,25 @@ async def forget(store: Store, state: MemoryState, erasure: Erasure) -> Erased:
     return erased
 
 
+async def reflect_ranges(store: Store, ranges: Sequence[tuple[int, int]]) -> MemoryState:
+    """Observe the ranges, replace all by a reflection, and return the state."""
+    state = await active(store, ranges)
+    sources = [f"g0-{first}-{last}" for first, last in ranges]
+    whole = reflection(1, ranges[-1][1])
+    return expect_state(await store.commit_reflection(state, whole, sources))
+
+
+async def source_of_reflection(store: Store, segment_id: str) -> Segment:
+    """Return a source that is to take the place of its reflection."""
+    segment = await store.segment(REF, segment_id)
+    assert segment is not None
+    return replace(segment, generation=1, superseded=None)
+
+
 def remade(first_seq: int, last_seq: int, **changes: object) -> Segment:
     """Return a segment that replaces an observation."""
-    return observation(first_seq, last_seq, **{"id": f"new-{first_seq}", "text": "rest", **changes})
+    fields = {"id": f"new-{first_seq}", "text": "rest", "notes": (), **changes}
+    return observation(first_seq, last_seq, **fields)
 
 
 class ForgettingContract(Handles):
@@ -88,6 +108,50 @@ class ForgettingContract(Handles):
         await store.scrub()
         assert await store.check() == ()
 
+    async def test_a_source_of_an_erased_reflection_is_shown_again_and_not_copied(
+        self, store: Store
+    ) -> None:
+        state = await reflect_ranges(store, [(1, 2), (3, 4)])
+        moved = await source_of_reflection(store, "g0-3-4")
+        anew = remade(1, 2, generation=1)
+        erasure = await erasure_of(store, 1, segments=("g0-1-2", "g1-1-4"), remade=(anew, moved))
+
+        after = (await forget(store, state, erasure)).state
+
+        live = await store.segments(REF, live=True)
+        assert len(await store.segments(REF, live=False)) == len(live)
+        assert [(s.id, s.generation, s.version) for s in live] == [
+            ("new-1", 1, after.lock_version),
+            ("g0-3-4", 1, after.lock_version),
+        ]
+        assert live[1].notes == moved.notes
+        found = await store.search(REF, "said", limit=9, only=RecallFilter(kind="note"))
+        assert [hit.source_id for hit in found] == ["g0-3-4"]
+        await store.scrub()
+        assert await store.check() == ()
+
+    async def test_forgetting_under_reflections_again_and_again_adds_no_segments(
+        self, store: Store
+    ) -> None:
+        state = await reflect_ranges(store, [(1, 2), (3, 4), (5, 6)])
+        above, sources = "g1-1-6", ["g0-1-2", "g0-3-4", "g0-5-6"]
+        for seq in (1, 3, 5):
+            gone = f"g0-{seq}-{seq + 1}"
+            moved = [await source_of_reflection(store, s) for s in sources if s != gone]
+            anew = remade(seq, seq + 1, generation=1)
+            erasure = await erasure_of(store, seq, segments=(gone, above), remade=(*moved, anew))
+            state = (await forget(store, state, erasure)).state
+            sources = [anew.id if source == gone else source for source in sources]
+            above = f"above-{seq}"
+            again = reflection(1, 6, id=above)
+            state = expect_state(await store.commit_reflection(state, again, sources))
+
+            segments = await store.segments(REF, live=False)
+            assert sorted(segment.id for segment in segments) == sorted([*sources, above])
+        assert {segment.text for segment in segments if not segment.live} == {"rest"}
+        await store.scrub()
+        assert await store.check() == ()
+
     async def test_erased_numbers_of_notes_are_not_given_again(self, store: Store) -> None:
         state = await active(store, [(1, 2), (3, 4)])
         before = await store.segments(REF, live=True)
@@ -100,6 +164,26 @@ class ForgettingContract(Handles):
 
         after = await store.segments(REF, live=True)
         assert [segment.notes_version for segment in (*before, *after)] == [1, 2, 4, 5]
+
+    async def test_an_erasure_or_an_observation_at_the_same_time_starts_over(
+        self, store: Store, other: Store
+    ) -> None:
+        await reflect_ranges(store, [(1, 2), (3, 4)])
+        state = (await store.append(REF, [user("x")], user="ana")).state
+        moved = await source_of_reflection(store, "g0-3-4")
+        pieces = (remade(1, 2, generation=1), moved)
+        erasure = await erasure_of(store, 1, segments=("g0-1-2", "g1-1-4"), remade=pieces)
+
+        async with asyncio.TaskGroup() as group:
+            forgetting = group.create_task(store.forget(state, erasure, at=at(90)))
+            observing = group.create_task(other.commit_observation(state, observation(5, 5)))
+
+        assert [forgetting.result() is None, observing.result() is None].count(True) == 1
+        live = [segment.id for segment in await store.segments(REF, live=True)]
+        was_first = observing.result() is None
+        assert live == (["new-1", "g0-3-4"] if was_first else ["g1-1-4", "g0-5-5"])
+        await store.scrub()
+        assert await store.check() == ()
 
     async def test_a_gap_in_the_notes_is_refused(self, store: Store) -> None:
         state = await active(store, [(1, 2), (3, 4)])

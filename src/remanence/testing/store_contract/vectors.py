@@ -21,7 +21,7 @@ from remanence.testing.store_contract.samples import (
     reflection,
     user,
 )
-from remanence.types import ConversationRef, Keep, Note, RecallFilter
+from remanence.types import ConversationRef, Erasure, Keep, Note, RecallFilter
 
 MODEL = "contract"
 ALL = Keep()
@@ -147,6 +147,23 @@ class VectorContract(Handles):
 
         assert made == ["note blue"]
         assert [hit.text for hit in hits if hit.kind == "note"] == ["note blue"]
+
+    async def test_notes_that_are_shown_again_after_an_erasure_get_vectors_again(
+        self, store: Store
+    ) -> None:
+        state = await active(store, [(1, 1), (2, 2)])
+        state = expect_state(
+            await store.commit_reflection(state, reflection(1, 2), ["g0-1-1", "g0-2-2"])
+        )
+        await embed_all(store)
+        source = await store.segment(REF, "g0-2-2")
+        assert source is not None
+        moved = replace(source, generation=1, superseded=None)
+        anew = observation(1, 1, generation=1, text="rest", notes=())
+        erasure = Erasure(tombstones=(), segments=("g0-1-1", "g1-1-2"), remade=(anew, moved))
+        await store.forget(state, erasure, at=at(90))
+
+        assert await embed_all(store) == ["rest", source.text]
 
     async def test_a_task_of_what_was_deleted_meanwhile_writes_nothing(
         self, store: Store, other: Store
