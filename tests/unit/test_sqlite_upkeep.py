@@ -1,6 +1,6 @@
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -95,12 +95,36 @@ async def test_the_index_is_merged_along_while_many_conversations_are_indexed(pa
     parts = []
 
     with closing(Database(path=str(path)).open_writer(SystemClock())) as connection:
-        for conversation in range(1, 501):
+        left: Sequence[int] = range(1, 501)
+        while left:
             with connection:
-                assert not index_some(connection, conversation)
+                left = index_some(connection, left)
             parts.append(count_parts(connection))
 
     assert max(parts) < 50
+
+
+@pytest.mark.parametrize(("conversations", "at_most"), [(1, 1), (32, 1), (500, 16)])
+async def test_many_conversations_with_a_few_unindexed_messages_share_a_transaction(
+    path: Path, conversations: int, at_most: int
+) -> None:
+    store = await open_store(f"sqlite:///{path}")
+    for number in range(conversations):
+        ref = ConversationRef("default", f"chat {number}")
+        await store.append(ref, [user("umbrella"), user("harbour")], user="ana")
+    await store.close()
+    steps = 0
+
+    with closing(Database(path=str(path)).open_writer(SystemClock())) as connection:
+        left: Sequence[int] = range(1, conversations + 1)
+        while left:
+            with connection:
+                left = index_some(connection, left)
+            steps += 1
+        behind = connection.execute("SELECT count(*) FROM states WHERE indexed_seq < 2").get
+
+    assert steps <= at_most
+    assert behind == 0
 
 
 async def test_an_index_that_another_process_left_in_parts_is_merged_while_nobody_waits(
@@ -112,7 +136,7 @@ async def test_an_index_that_another_process_left_in_parts_is_merged_while_nobod
     with closing(Database(path=str(path)).open_writer(SystemClock())) as connection:
         for conversation in range(1, 51):
             with connection:
-                index_some(connection, conversation)
+                index_some(connection, [conversation])
         assert not merged(connection)
 
     store = await open_store(f"sqlite:///{path}")

@@ -13,6 +13,7 @@ from remanence.stores.terms import fold, index_terms
 from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MERGED_PAGES = 16
+_STEP_CONVERSATIONS = 32
 
 
 class Connection(apsw.Connection):
@@ -107,16 +108,22 @@ def merge_some(connection: Connection) -> bool:
     return connection.total_changes() - before >= 2  # 1 is the command itself
 
 
-def index_some(connection: Connection, conversation: int) -> bool:
-    """Index the oldest unindexed messages; false if none are left after that.
+def index_some(connection: Connection, conversations: Sequence[int]) -> Sequence[int]:
+    """Index the unindexed messages of conversations for one step; return those with others left.
 
     Merges along, as a thousand parts would be merged in one transaction, and take seconds to search.
     """
-    more = search.index_some(connection, conversation)
+    done = 0
+    for conversation in conversations[:_STEP_CONVERSATIONS]:
+        if search.index_some(connection, conversation):
+            break
+        done += 1
+        if connection.unmerged > search.STEP_CHARACTERS:
+            break
     if connection.unmerged > search.STEP_CHARACTERS:
         merge_some(connection)
         connection.unmerged = 1  # more may be left
-    return more
+    return conversations[done:]
 
 
 def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:

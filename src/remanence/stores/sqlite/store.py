@@ -114,14 +114,11 @@ class SQLiteStore(SQLStore):
 
     async def _index_rest(self, conversations: Sequence[int]) -> bool:
         """Index unindexed messages; false if the index cannot be written."""
-        for key in conversations:
-            more: bool | None = True
-            while more:
-                work = partial(fts.index_some, conversation=key)
-                more = await write_if_possible(self._write(work))
-            if more is None:
-                return False
-        return True
+        left: Sequence[int] | None = conversations
+        while left:
+            work = partial(fts.index_some, conversations=left)
+            left = await write_if_possible(self._write(work))
+        return left is not None
 
     async def scrub(self, *, if_due: bool = False) -> bool:
         self._require_writable()

@@ -36,7 +36,7 @@ class Upkeep:
             if conversation is None:
                 more = merge_some(connection)
             else:
-                more = index_some(connection, conversation)
+                more = bool(index_some(connection, [conversation]))
             connection.execute("COMMIT")
         except apsw.Error:  # not possible now
             more = False
