@@ -327,14 +327,10 @@ async def _forget_outside(
     """
     if owner is not None:
         await forget_vectors(runtime.fact_vectors, owner, facts)
-    files: list[str] = []
-    try:
-        for ref in refs:
-            runtime.drop_prompts(ref)
-            if (blocks := runtime.blocks(ref.tenant)) is not None:
-                files += await blocks.delete(ref.id)
-    finally:
-        erasure.add(files=files)
+    for ref in refs:
+        runtime.drop_prompts(ref)
+    if refs and (blocks := runtime.blocks(refs[0].tenant)) is not None:
+        erasure.add(files=await blocks.delete(*(ref.id for ref in refs)))
 
 
 class _Erasure:

@@ -203,6 +203,22 @@ async def test_blocks_of_another_session_in_a_file_of_that_name_are_left_alone(
     assert lines(tmp_path / "observations" / "Ana.jsonl")
 
 
+async def test_several_sessions_are_deleted_at_once_and_others_stay(
+    store: BlockStore, tmp_path: Path
+) -> None:
+    for number, session in enumerate(("ana", "bo", "cem")):
+        across = block(number, session, tier="cross-session")
+        await store.append(block(number, session), across)
+    folder = tmp_path / "observations"
+
+    changed = await store.delete("ana", "bo")
+
+    names = ("ana", "bo", "cross-session")
+    assert changed == tuple(str(folder / f"{name}.jsonl") for name in names)
+    assert [b.session_id for b in (await store.load_cross_session()).blocks] == ["cem"]
+    assert [file.name for file in files(folder)] == ["cem.jsonl", "cross-session.jsonl"]
+
+
 async def test_blocks_are_not_written_through_a_link(store: BlockStore, tmp_path: Path) -> None:
     await store.append(block(1, "ana"))
     victim = tmp_path / "victim"

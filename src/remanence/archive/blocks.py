@@ -141,21 +141,27 @@ class BlockStore:
         pruned = 0
         with _WRITING:
             for file in self._session_files(session_id):
-                pruned += _remove_blocks(file, session_id, keep_last=keep)
+                pruned += _remove_blocks(file, {session_id}, keep_last=keep)
                 keep = max(0, keep - len(_load(file).blocks))
         return pruned
 
     @in_thread
-    def delete(self, session_id: str) -> tuple[str, ...]:
-        """Delete a session, also from the cross-session blocks; return the changed files."""
-        own, *others = (*self._session_files(session_id), self._cross_session_file)
-        with _WRITING:
-            for file in (own, *others):
-                remove(file.with_name(file.name + UNFINISHED))
-            changed = [file for file in others if _remove_blocks(file, session_id, is_erasure=True)]
-            if remove(own):
-                changed.insert(0, own)
-            return tuple(map(str, changed))
+    def delete(self, *session_ids: str) -> tuple[str, ...]:
+        """Delete sessions, also from the cross-session blocks; return the changed files."""
+        across = self._cross_session_file
+        changed: list[Path] = []
+        with _WRITING:  # the file of all sessions first, as the disk may be too full to rewrite it
+            remove(across.with_name(across.name + UNFINISHED))
+            if _remove_blocks(across, frozenset(session_ids), is_erasure=True):
+                changed.append(across)
+            for session_id in session_ids:
+                own, *foreign = self._session_files(session_id)
+                for file in (own, *foreign):
+                    remove(file.with_name(file.name + UNFINISHED))
+                if remove(own):
+                    changed.append(own)
+                changed += [f for f in foreign if _remove_blocks(f, {session_id}, is_erasure=True)]
+        return tuple(sorted(map(str, changed)))
 
     @in_thread
     def forget(
@@ -186,7 +192,7 @@ class BlockStore:
             return tuple(
                 str(file)
                 for file in files
-                if _remove_blocks(file, session_id, goes, is_erasure=True)
+                if _remove_blocks(file, {session_id}, goes, is_erasure=True)
             )
 
     def _files_of(self, block: Block) -> list[Path]:
@@ -217,24 +223,24 @@ class BlockStore:
 
 def _remove_blocks(
     file: Path,
-    session_id: str,
+    session_ids: AbstractSet[str],
     goes: Callable[[Block], bool] = lambda _: True,
     *,
     keep_last: int = 0,
     is_erasure: bool = False,
 ) -> int:
-    """Remove all but the newest *keep_last* blocks of a session from a file; return their number.
+    """Remove all but the newest *keep_last* blocks of sessions from a file; return their number.
 
     An erasure also removes malformed lines, such as from an interrupted write, unless they name
     another session.
     """
     lines = _lines(file)
     blocks = [(number, _decode(line)) for number, line in enumerate(lines)]
-    found = [n for n, block in blocks if block and block.session_id == session_id and goes(block)]
+    found = [n for n, block in blocks if block and block.session_id in session_ids and goes(block)]
     gone = set(found[: max(0, len(found) - keep_last)])
     if is_erasure:
         torn = (n for n, block in blocks if block is None)
-        gone |= {n for n in torn if _may_be_of(session_id, lines[n])}
+        gone |= {n for n in torn if any(_may_be_of(each, lines[n]) for each in session_ids)}
     if gone:
         kept = [line for number, line in enumerate(lines) if number not in gone]
         write_whole(file, b"".join(line + b"\n" for line in kept))
