@@ -36,7 +36,7 @@ from remanence.errors import (
     StoreError,
 )
 from remanence.facts.api import Facts
-from remanence.facts.extraction import TRIES
+from remanence.facts.known import TRIES
 from remanence.forgetting import (
     conversations_of,
     delete_conversation,

@@ -37,6 +37,7 @@ from remanence.errors import (
 )
 from remanence.facts.api import Facts
 from remanence.facts.extraction import Extraction
+from remanence.facts.known import KnownFacts
 from remanence.files import safe_name
 from remanence.model_sources import ObserverFactory
 from remanence.observers.process_pool import ProcessPool
@@ -206,8 +207,13 @@ class Runtime:
             count_text=self.counter.text,
             hooks=hooks or Hooks(),
         )
+        known_facts = KnownFacts(store=store, clock=clock)
         extraction = Extraction(
-            store=store, policy=policy, extractor=factory.extractor(extractor), clock=clock
+            store=store,
+            policy=policy,
+            extractor=factory.extractor(extractor),
+            clock=clock,
+            known=known_facts,
         )
         vectors = None
         if embedder is not None:
@@ -224,6 +230,7 @@ class Runtime:
         self.facts = Facts(
             store=store,
             clock=clock,
+            known=known_facts,
             search=self.recall_search.facts,
             changed=self.texts_changed,
             vectors=fact_vectors,

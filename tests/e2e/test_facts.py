@@ -21,6 +21,7 @@ from remanence.context.context import BlockKind
 from remanence.conversation import Conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
 from remanence.facts.extraction import Extraction
+from remanence.facts.known import KnownFacts
 from remanence.observers.learned.weights import checksum
 from remanence.protocols import ExtractRequest
 from remanence.runtime import Runtime
@@ -428,12 +429,16 @@ async def test_a_fact_whose_extractor_gives_no_time_holds_from_its_message_on(
 
 async def test_a_fact_may_have_the_source_of_a_note_that_begins_earlier() -> None:
     """An idle conversation has its facts extracted before the observation that covers them, too."""
-    newest = Message.user("The harbour is full.").replace(seq=20)
+    newest, clock = Message.user("The harbour is full.").replace(seq=20), FixedClock()
     note = Note(text="Ana likes boats.", first_seq=1, last_seq=20)
     fact = FactDraft(summary="Ana likes boats.", first_seq=1, last_seq=20)
     store = await open_store(IN_MEMORY)
     extraction = Extraction(
-        store=store, policy=FULL, extractor=ScriptedFacts((fact,)), clock=FixedClock()
+        store=store,
+        policy=FULL,
+        extractor=ScriptedFacts((fact,)),
+        clock=clock,
+        known=KnownFacts(store=store, clock=clock),
     )
     owner, source = Owner("default", "ana"), ConversationRef("default", "a")
     found = await extraction.draft(owner, source, messages=[newest], notes=[note])

@@ -6,7 +6,7 @@ import pytest
 
 from remanence import Fact, Memory, Message
 from remanence.context_reader import SHOWN_FACTS
-from remanence.facts.extraction import KNOWN_FACTS
+from remanence.facts.known import KNOWN_FACTS
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing import FixedClock

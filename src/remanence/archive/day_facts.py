@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from remanence.archive.daily_notes import DayNotes, without_time
 from remanence.errors import StoreError
-from remanence.facts.extraction import TRIES, Extraction
+from remanence.facts.extraction import Extraction
+from remanence.facts.known import TRIES
 from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
 

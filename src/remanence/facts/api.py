@@ -1,11 +1,9 @@
 """The facade of facts, which a memory keeps about its users across conversations."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import MINYEAR, datetime
 from typing import get_args
-from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.arguments import (
@@ -20,7 +18,7 @@ from remanence.arguments import (
 )
 from remanence.clock import Clock
 from remanence.errors import InvalidArgument, InvalidMessage, StoreError
-from remanence.facts.extraction import TRIES, known_facts, merge_known
+from remanence.facts.known import TRIES, KnownFacts
 from remanence.facts.merge import with_superseded
 from remanence.facts.tags import SAVED
 from remanence.facts.vectors import forget_vectors
@@ -46,6 +44,7 @@ class Facts:
         *,
         store: Store,
         clock: Clock,
+        known: KnownFacts,
         search: Search,
         changed: Callable[[], None],
         vectors: FactVectors | None,
@@ -55,13 +54,12 @@ class Facts:
         """Use `memory.facts`."""
         self._store = store
         self._clock = clock
+        self._known = known
         self._search = search
         self._changed = changed
         self._vectors = vectors
         self._owner = owner
         self._unfinished_erasures = unfinished_erasures
-        # One lock per user whose facts this process saves: each save compares with all before it.
-        self._saving: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
 
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
@@ -128,7 +126,7 @@ class Facts:
         if source is not None:
             first_seq, last_seq = await self._turn(source, owner)
             draft = replace(draft, first_seq=first_seq, last_seq=last_seq)
-        async with self._saving.setdefault(owner, asyncio.Lock()):
+        async with self._known.lock(owner, SAVED):
             return await self._merge(draft, owner, source)
 
     async def _merge(self, draft: FactDraft, owner: Owner, source: ConversationRef | None) -> Fact:
@@ -136,16 +134,8 @@ class Facts:
         if draft.replaces is not None and (sent := await self._replacement(owner, draft)):
             return sent
         for _ in range(TRIES):
-            known = await self._known(owner, draft)
-            changes = await merge_known(
-                self._store,
-                [draft],
-                known,
-                owner=owner,
-                source=source,
-                made_by=SAVED,
-                clock=self._clock,
-            )
+            known = await self._comparable(owner, draft)
+            changes = await self._known.merge([draft], owner, source, made_by=SAVED, known=known)
             saved = await self._store.save_facts(changes)
             if saved:
                 self._changed()
@@ -173,9 +163,9 @@ class Facts:
         first_seq = said[-1] if said else state.last_seq
         return first_seq, max(first_seq, state.last_seq)
 
-    async def _known(self, owner: Owner, draft: FactDraft) -> Sequence[Fact]:
+    async def _comparable(self, owner: Owner, draft: FactDraft) -> Sequence[Fact]:
         """Return the facts that a draft is compared with, and the one to be replaced."""
-        known, replaces = await known_facts(self._store, owner, [draft]), draft.replaces
+        known, replaces = await self._known.find(owner, [draft]), draft.replaces
         if replaces is None or any(fact.id == replaces for fact in known):
             return known
         old = await self._store.fact(owner, replaces)

@@ -2,20 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from operator import attrgetter
 from typing import TypeAlias
-from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.background import guard_host_code
 from remanence.clock import Clock
 from remanence.deadline import step_timeout
 from remanence.facts.draft_check import check_facts
-from remanence.facts.merge import merge_facts, needs_past
-from remanence.facts.requests import content_of
+from remanence.facts.known import KNOWN_FACTS, TRIES, KnownFacts
 from remanence.facts.tags import WISH
 from remanence.facts.wishes import mark_wishes
 from remanence.notes.redact import redact
@@ -23,7 +19,6 @@ from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import (
     ConversationRef,
-    Fact,
     FactChanges,
     FactDraft,
     FailedStretch,
@@ -34,40 +29,24 @@ from remanence.types import (
     Snapshot,
 )
 
-KNOWN_FACTS = 2_000
-"""The number of an owner's newest facts that new ones are compared with, and of older ones that share
-words with a request to forget."""
-
-RELATED_FACTS = 100
-"""The number of older facts that share words with a new one and are compared with it."""
-
 MESSAGES_BEFORE = 8
 """Messages before those of an extraction, of which one may ask what they answer."""
 
-TRIES = 20
-"""Attempts to save facts while others save facts of the same owner; each fails only if another wins."""
-
 EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
-
-_APOSTROPHES = str.maketrans("'’", "  ")
-"""The index has both words of "l'asthme"."""
 
 Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequence[Message]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Runs an extractor and compares its facts with the known ones; stateless but for its locks."""
+    """Runs an extractor and compares its facts with the known ones. Stateless."""
 
     store: Store
     policy: Policy
     extractor: FactExtractor
     clock: Clock
-    # One lock per owner whose facts this process merges: of merges at once all but one are in vain.
-    _merging: WeakValueDictionary[Owner, asyncio.Lock] = field(
-        default_factory=WeakValueDictionary, init=False
-    )
+    known: KnownFacts
 
     async def next_messages(self, state: MemoryState, end: int) -> Sequence[Message]:
         """Return the next messages of a conversation for one extraction, up to *end*."""
@@ -108,7 +87,7 @@ class Extraction:
                 before=[message for message in seen if message.seq <= after],
                 spoken=True,
             )
-        async with self._merging.setdefault(owner, asyncio.Lock()):
+        async with self.known.lock(owner, self.extractor.name):
             return await self._commit(state, drafts, owner, last_seq)
 
     async def _commit(
@@ -186,51 +165,7 @@ class Extraction:
         self, drafts: Sequence[FactDraft], owner: Owner, source: ConversationRef
     ) -> FactChanges:
         """Return the new facts in drafts, and those that they replace among the known ones of now."""
-        known, made_by = await known_facts(self.store, owner, drafts), self.extractor.name
-        return await merge_known(
-            self.store, drafts, known, owner=owner, source=source, made_by=made_by, clock=self.clock
-        )
-
-
-async def known_facts(store: Store, owner: Owner, drafts: Sequence[FactDraft]) -> tuple[Fact, ...]:
-    """Return the newest facts, and behind them older ones that share words with the drafts."""
-    known = await store.facts(owner, limit=KNOWN_FACTS)
-    if len(known) < KNOWN_FACTS:
-        return known
-    newest, older = {fact.id for fact in known}, set[Fact]()
-    for draft in drafts:
-        said = draft.summary.translate(_APOSTROPHES)
-        words = " ".join(sorted(content_of(said)))
-        limit = KNOWN_FACTS if draft.forgets else RELATED_FACTS
-        older.update(
-            await store.search_facts(
-                owner, words, limit=limit, only=lambda fact: fact.id not in newest
-            )
-        )
-    return (*known, *sorted(older, key=attrgetter("id"), reverse=True))
-
-
-async def merge_known(
-    store: Store,
-    drafts: Sequence[FactDraft],
-    known: Sequence[Fact],
-    *,
-    owner: Owner,
-    source: ConversationRef | None,
-    made_by: str,
-    clock: Clock,
-) -> FactChanges:
-    """Run `merge_facts` with the facts of a store, in a thread, as comparing thousands takes long."""
-    newest = await store.facts(owner, history=True, limit=1)
-    past: Sequence[Fact] = ()
-    if needs_past(drafts, now=clock.now()):
-        past = await store.facts(owner, history=True, limit=KNOWN_FACTS)
-    merge = partial(merge_facts, owner=owner, source=source, made_by=made_by, clock=clock)
-    changes = await asyncio.to_thread(merge, drafts, known, past=past)
-    if changes.newest is None:
-        return changes
-    # A fact that was outdated when it was said is never among the known ones.
-    return replace(changes, newest_ever="".join(fact.id for fact in newest))
+        return await self.known.merge(drafts, owner, source, made_by=self.extractor.name)
 
 
 def _seqs(request: ExtractRequest) -> range:
