@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_curve
 from tools import notes_corpus, notes_figures
+from tools.weights_file import dump
 
 from remanence.observers.extractive.sentence_scores import TAGS
 from remanence.observers.learned import weights as stored
@@ -303,7 +304,7 @@ def options_of(description: str | None, **flags: str) -> argparse.Namespace:
 
 
 def write(path: Path, weights: stored.Weights) -> None:
-    path.write_bytes(stored.dump(weights))
+    path.write_bytes(dump(weights))
     print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 

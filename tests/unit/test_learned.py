@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.test_long_texts import calls_here
 from tests.slow import slow_except
 from tools.notes_corpus import lines
+from tools.weights_file import dump
 
 from remanence import Memory, Message
 from remanence.observers.learned.features import Line, word_grams
@@ -17,7 +18,6 @@ from remanence.observers.learned.score import Scorer, Scores, scorer
 from remanence.observers.learned.statements import WHOLE, surroundings
 from remanence.observers.learned.weights import (
     Weights,
-    dump,
     load,
     pack,
     parse as parse_weights,

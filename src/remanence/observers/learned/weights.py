@@ -17,10 +17,10 @@ from operator import attrgetter
 LANE = 32
 FORMAT = 4
 FILE = "weights.bin"
-_LENGTH = struct.Struct("<I")
+LENGTH_BYTES = 4
+"""Bytes of the length of the header, before it."""
 _LANE_BYTES = LANE // 8
 _LIFT = 128
-_MAX_DISTANCE = 255
 _LIFTED = bytes((byte + _LIFT) % 256 for byte in range(256))
 """By the byte of a signed number, that number plus `_LIFT`."""
 
@@ -100,38 +100,15 @@ def _signs(width: int) -> int:
     return pack([1 << (LANE - 1)] * width)
 
 
-_HEADER = ("heads", "scales", "biases", "cutoffs", "strict")
-
-
-def dump(weights: Weights) -> bytes:
-    """Weights as the bytes of a file: a header, then the numbers of each head that are not 0.
-
-    A number is stored with its distance to the one before, of at most a byte: further ones are
-    reached by a 0 in between.
-    """
-    distances, numbers = bytearray(), bytearray()
-    width = len(weights.heads)
-    for column in range(width):
-        last = -1
-        for place, number in enumerate(weights.rows[column::width]):
-            if number or place - last == _MAX_DISTANCE or place + 1 == weights.buckets:
-                distances.append(place - last)
-                numbers.append(number)
-                last = place
-    header = {name: getattr(weights, name) for name in ("buckets", *_HEADER)}
-    head = json.dumps({"format": FORMAT, **header}, sort_keys=True).encode()
-    # No number foretells the next: looking for repetitions would only cost space.
-    packing = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
-    plain = _LENGTH.pack(len(head)) + head + distances + numbers
-    return packing.compress(plain) + packing.flush()
-
-
 def parse(data: bytes) -> Weights:
-    """Read the bytes of a file; raises ValueError for another format."""
+    """Read the bytes of a file, as `dump` of `tools/weights_file.py` writes them.
+
+    Raises:
+        ValueError: they have another format.
+    """
     plain = zlib.decompress(data)
-    (size,) = _LENGTH.unpack_from(plain)
-    start = _LENGTH.size + size
-    header = json.loads(plain[_LENGTH.size : start])
+    start = LENGTH_BYTES + int.from_bytes(plain[:LENGTH_BYTES], "little")
+    header = json.loads(plain[LENGTH_BYTES:start])
     if (found := header.pop("format")) != FORMAT:
         raise ValueError(f"weights have format {found!r}, not {FORMAT}: fit them again")
     lists = {name: tuple(header[name]) for name in ("heads", "scales", "biases")}
@@ -149,6 +126,12 @@ def parse(data: bytes) -> Weights:
 def load(file: str = FILE) -> Weights:
     """Weights that ship with the package, by the name of their file."""
     return parse((resources.files(__package__) / file).read_bytes())
+
+
+@cache
+def packed_rows(file: str) -> PackedRows:
+    """The rows of weights that ship with the package, each remembered once it was used."""
+    return PackedRows(load(file))
 
 
 @cache
