@@ -10,25 +10,19 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from remanence.observers.learned.features import UNSPACED, level, symbol_of, tag, word_grams
-from remanence.observers.learned.function_words import WORD, Classes
-from remanence.observers.learned.pairs import Groups, score_of_groups, shared_features
+from remanence.observers.learned.features import level, word_grams
+from remanence.observers.learned.pairs import (
+    Groups,
+    Token,
+    score_of_groups,
+    shared_features,
+    tokens_of,
+)
 
 FILE = "fact_pairs.bin"
-_COLONS = (":", "：")
 _AROUND = 2
 """Words on either side of a change that say what it is a value of: "works at", "is _ years"."""
-
-
-class _Token(NamedTuple):
-    """A word, a number or a colon, with the classes of a function word and its kind."""
-
-    key: str
-    classes: Classes
-    kind: str
-
-
-Tokens: TypeAlias = Sequence[_Token]
+Tokens: TypeAlias = Sequence[Token]
 
 
 class _Change(NamedTuple):
@@ -60,7 +54,7 @@ def _changes_of_words(earlier: str, later: str) -> Groups:
     """Groups of features of how the words of two facts differ."""
     if _shareable(earlier).isdisjoint(_shareable(later)):
         return ()
-    one, other = _tokens(earlier), _tokens(later)
+    one, other = tokens_of(earlier), tokens_of(later)
     shared, changes, pattern = _compare(one, other)
     if not any(token.key[0].isalnum() for token in shared) and _grams(one).isdisjoint(
         _grams(other)
@@ -88,26 +82,8 @@ def _changes_of_words(earlier: str, later: str) -> Groups:
 @lru_cache(maxsize=4_096)
 def _shareable(text: str) -> frozenset[str]:
     """The words, numbers and n-grams of a text, of which two facts share one if they have a score."""
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     return _grams(tokens).union(token.key for token in tokens if token.key[0].isalnum())
-
-
-@lru_cache(maxsize=4_096)
-def _tokens(text: str) -> tuple[_Token, ...]:
-    """The tokens without signs; in a script without spaces, each character of what has no class."""
-    said = WORD.findall(text)
-    tagged = tag(text, [word.lower() for word in said])
-    found: list[_Token] = []
-    for at, (token, classes) in enumerate(tagged):
-        if token in _COLONS:
-            found.append(_Token(":", (), ":"))
-        elif UNSPACED.match(token) and not classes:
-            found += (_Token(character, (), "word") for character in token)
-        elif token[0].isalnum():
-            kind = "digits" if token.isdigit() else symbol_of(token, classes)
-            is_name = kind == "word" and at and len(tagged) == len(said) and said[at][0].isupper()
-            found.append(_Token(token, classes, "name" if is_name else kind))
-    return tuple(found)
 
 
 def _compare(one: Tokens, other: Tokens) -> tuple[Tokens, Sequence[_Change], str]:
@@ -185,11 +161,11 @@ def _amounts(one: Tokens, other: Tokens, shared: Tokens, only: Sequence[Tokens])
         yield from (f"{which} has {name}" for token in tokens for name in token.classes)
 
 
-def _grams(tokens: Iterable[_Token]) -> frozenset[str]:
+def _grams(tokens: Iterable[Token]) -> frozenset[str]:
     return frozenset(gram for token in tokens if not token.classes for gram in _parts(token))
 
 
-def _names(tokens: Iterable[_Token]) -> Iterator[str]:
+def _names(tokens: Iterable[Token]) -> Iterator[str]:
     """Yield the n-grams of words of content, and function words with their first class."""
     for token in tokens:
         if token.classes:
@@ -198,7 +174,7 @@ def _names(tokens: Iterable[_Token]) -> Iterator[str]:
             yield from _parts(token)
 
 
-def _parts(token: _Token) -> Iterable[str]:
+def _parts(token: Token) -> Iterable[str]:
     return () if token.key[0].isdigit() else _word_grams(token.key)
 
 

@@ -4,17 +4,18 @@ They are compared by how much they share, where they differ, the classes of thei
 and learned scores of the later one. No word of content is a feature.
 """
 
-from collections.abc import Iterator, Sequence, Set as AbstractSet
+from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
+from functools import lru_cache
+from itertools import chain
 from math import inf, sqrt
 from typing import NamedTuple, TypeAlias
 
-from remanence.observers.learned.features import UNSPACED, Line, level, tag, word_grams
+from remanence.observers.learned.features import UNSPACED, Line, level, symbol_of, tag, word_grams
 from remanence.observers.learned.function_words import WORD, Classes
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import CHANGES, statement_scores
-from remanence.observers.learned.weights import PackedRows, load, unpack
+from remanence.observers.learned.weights import load, packed_rows, unpack
 
 FILE = "pairs.bin"
 ENDS = "ends"
@@ -29,9 +30,18 @@ another that it says again from which it may end that.
 Without these as conditions, 29 % of the facts of unseen users that a later one ends still hold, and
 with them 19 %.
 """
+_COLONS = (":", "：")
 _STEM = 4
 """Letters of a word that two statements have, so that it is more than an article."""
 _HEADS = ("end", "rep", "corr", "out", "habit", "fut", "pref", "inst", "dec", "personal", "next")
+
+
+class Token(NamedTuple):
+    """A word, a number or a colon, with the classes of a function word and its kind."""
+
+    key: str
+    classes: Classes
+    kind: str
 
 
 class _Statement(NamedTuple):
@@ -73,7 +83,7 @@ def score_of_groups(groups: Groups, file: str) -> float:
 @lru_cache(maxsize=16_384)
 def _share(group: tuple[str, ...], file: str) -> float:
     """Return the share of a group of features in a score; many pairs have the same."""
-    return unpack(_rows(file).total(group), 1)[0] / sqrt(len(group))
+    return unpack(packed_rows(file).total(group), 1)[0] / sqrt(len(group))
 
 
 def pair_features(earlier: str, later: str) -> Groups:
@@ -92,36 +102,39 @@ def shared_features(earlier: str, later: str) -> Groups:
     return (*filter(None, found), _scores(later), _change(one, other, later))
 
 
-@cache
-def _rows(file: str) -> PackedRows:
-    return PackedRows(load(file))
+@lru_cache(maxsize=4_096)
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The tokens without signs; in a script without spaces, each character of what has no class."""
+    said = WORD.findall(text)
+    tagged = tag(text, [word.lower() for word in said])
+    found: list[Token] = []
+    for at, (token, classes) in enumerate(tagged):
+        if token in _COLONS:
+            found.append(Token(":", (), ":"))
+        elif UNSPACED.match(token) and not classes:
+            found += (Token(character, (), "word") for character in token)
+        elif token[0].isalnum():
+            kind = "digits" if token.isdigit() else symbol_of(token, classes)
+            is_name = kind == "word" and at and len(tagged) == len(said) and said[at][0].isupper()
+            found.append(Token(token, classes, "name" if is_name else kind))
+    return tuple(found)
 
 
 @lru_cache(maxsize=4_096)
 def _statement(text: str) -> _Statement:
-    tagged = list(_words(tag(text, [word.lower() for word in WORD.findall(text)])))
-    content = frozenset(word for word, classes in tagged if not classes)
-    return _Statement(
-        words=tuple(word for word, _ in tagged),
-        classes=frozenset(name for _, classes in tagged for name in classes),
-        content=content,
-        grams=frozenset(gram for word in content for gram in _grams(word)),
-        numbers=frozenset(word for word, _ in tagged if word[0].isdigit()),
+    words = [token for token in tokens_of(text) if token.key != ":"]
+    content = frozenset(word.key for word in words if not word.classes)
+    # The n-grams of words, without the words, and whole numbers; a single letter has none.
+    grams = (
+        {word} if word[0].isdigit() else word_grams(word) - {f"word {word}"} for word in content
     )
-
-
-def _words(tagged: Sequence[tuple[str, Classes]]) -> Iterator[tuple[str, Classes]]:
-    """Words without the signs; in a script without spaces, each character of what has no class."""
-    for token, classes in tagged:
-        if UNSPACED.match(token) and not classes:
-            yield from ((character, ()) for character in token)
-        elif token[0].isalnum():
-            yield token, classes
-
-
-def _grams(word: str) -> AbstractSet[str]:
-    """The n-grams of a word, or the whole number; a single letter has none."""
-    return {word} if word[0].isdigit() else word_grams(word) - {f"word {word}"}
+    return _Statement(
+        words=tuple(word.key for word in words),
+        classes=frozenset(name for word in words for name in word.classes),
+        content=content,
+        grams=frozenset(chain.from_iterable(grams)),
+        numbers=frozenset(word.key for word in words if word.key[0].isdigit()),
+    )
 
 
 def _overlap(one: _Statement, other: _Statement) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 Texts that share no word may share a topic: "Where do I live?" and "We moved to Porto in May".
 """
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import exp, sqrt
 from typing import TypeAlias
 
 from remanence.observers.learned.features import word_grams
 from remanence.observers.learned.function_words import WORD
-from remanence.observers.learned.weights import PackedRows, load, unpack
+from remanence.observers.learned.weights import load, packed_rows, unpack
 
 FILE = "topics.bin"
 
@@ -26,7 +26,7 @@ def common_topic(one: str, other: str) -> float:
 def topics(text: str) -> Topics:
     """Return the probability of each topic."""
     weights, grams = load(FILE), topic_grams(text)
-    numbers = unpack(_rows().sum_of(grams), len(weights.heads))
+    numbers = unpack(packed_rows(FILE).sum_of(grams), len(weights.heads))
     share = 1 / sqrt(len(grams) or 1)
     columns = zip(weights.biases, weights.scales, numbers, strict=True)
     scores = [bias + scale * number * share for bias, scale, number in columns]
@@ -40,8 +40,3 @@ def topic_grams(text: str) -> list[str]:
     """Return the n-grams of the distinct words of a text; signs and numbers have no topic."""
     words = dict.fromkeys(word.lower() for word in WORD.findall(text) if word[0].isalpha())
     return [gram for word in words for gram in word_grams(word)]
-
-
-@cache
-def _rows() -> PackedRows:
-    return PackedRows(load(FILE))
