@@ -11,7 +11,7 @@ from remanence.observers.extractive.dependence import is_few_words, names_speake
 from remanence.observers.extractive.sentence_scores import is_borrowed, is_impersonal
 from remanence.observers.extractive.sentences import QUESTION_MARK, Span, parts
 from remanence.observers.learned.features import Line, tag
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import WORD, language_of, lower_words
 from remanence.observers.learned.openings import hands_over
 from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
@@ -127,7 +127,7 @@ def _is_meant(side: Line, scores: Scores) -> bool:
 
 def _begins_as_question(text: str) -> bool:
     """Return whether a text begins with a verb before its speaker: "Am I", "Kann ich"."""
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    tagged = tag(text)
     (_, verb), (_, subject), *_ = (*tagged, ("", ()), ("", ()))
     return "i" in subject and not _AUXILIARY.isdisjoint(verb)
 
@@ -135,16 +135,15 @@ def _begins_as_question(text: str) -> bool:
 def _is_about_somebody(text: str) -> bool:
     """Return whether "you" is the subject with which a text begins, behind a mention or a verb that asks."""
     said = behind_mentions(text)
-    words = [word.lower() for word in WORD.findall(said)]
-    language = language_of(said, words)
-    first, second, *_ = (*language.tag(said.lower(), words), ("", ()), ("", ()))
+    language = language_of(said)
+    first, second, *_ = (*language.tag(said.lower(), lower_words(said)), ("", ()), ("", ()))
     subject, _ = first if _AUXILIARY.isdisjoint(first[1]) else second
     return language.is_subject(subject, "you") and not names_speaker(text)
 
 
 def _is_supposed(text: str, *spans: Span) -> bool:
     """Return whether a word such as "if" or "when" is among the first of a part of a text."""
-    language = language_of(text, [word.lower() for word in WORD.findall(text)])
+    language = language_of(text)
     for span in spans:
         said = text[span.start : span.end].lower()
         opening = language.tag(said, WORD.findall(said))[:_OPENING_WORDS]

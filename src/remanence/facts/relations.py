@@ -242,7 +242,7 @@ def _says_more(one: Meaning, other: Meaning) -> bool:
 
 def _clauses(text: str) -> Iterator[str]:
     """Yield what stands between the ends of sentences, pauses, and words such as "and"."""
-    small = language_of(text, WORD.findall(text.lower())).words
+    small = language_of(text).words
     for span in (part for sentence in sentences(text) for part in parts(text, sentence)):
         start = span.start
         for word in WORD.finditer(text, span.start, span.end):

@@ -16,7 +16,13 @@ from remanence.observers.learned.forgetting import (
     nearly_asks,
     score_of_request,
 )
-from remanence.observers.learned.function_words import WORD, Classes, language_of, likely_languages
+from remanence.observers.learned.function_words import (
+    WORD,
+    Classes,
+    language_of,
+    likely_languages,
+    lower_words,
+)
 
 PAUSES = re.compile(r"[,;:،؛、，；：]|\s[-–—]\s")
 _NAMING = frozenset({"i", "my", "all", "always"})
@@ -178,11 +184,10 @@ def denies(part: str) -> bool:
 @lru_cache(maxsize=4_096)
 def content_of(text: str) -> frozenset[str]:
     """Return the words of a text that are no function words; one with an ending such as "my" counts."""
-    said = [word.lower() for word in WORD.findall(text)]
-    known = language_of(text, said).words.keys() | vocabulary_of(text).function_words
+    known = language_of(text).words.keys() | vocabulary_of(text).function_words
     return frozenset(
         word
-        for word, _ in tag(text, said)
+        for word, _ in tag(text)
         if word[0].isalnum() and known.isdisjoint((word, word.partition("'")[0]))
     )
 
@@ -193,7 +198,7 @@ def tokens_of(text: str) -> Sequence[tuple[str, Classes]]:
 
     A short text may be of several languages: "my" in any of them is "my".
     """
-    words = [word.lower() for word in WORD.findall(text)]
+    words = lower_words(text)
     tagged = tag(text, words)
     languages = likely_languages(text, words)
     if len(languages) == 1:

@@ -5,7 +5,7 @@ import re
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.forgetting import behind_reply, clearly_asks, is_sure_request
-from remanence.observers.learned.function_words import WORD, language_of
+from remanence.observers.learned.function_words import language_of, lower_words
 
 _MAX_OPENING = 300
 _MENTION = r"(?:<@[^<>\n]{1,100}>|@\w[\w.-]{0,99})"
@@ -38,7 +38,7 @@ def _is_own(text: str) -> bool:
     """
     first = next(iter(sentences(text)))
     line = Line(text[first.start : first.end], "user")
-    words = [word.lower() for word in WORD.findall(line.text)]
+    words = lower_words(line.text)
     language = language_of(line.text, words)
     word, classes = next(iter(language.tag(line.text.lower(), words)), ("", ()))
     if "please" in classes or language.is_subject(word, "i"):

@@ -9,7 +9,6 @@ from remanence.observers.extractive.passage import ASKS, Quotation
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
 from remanence.observers.extractive.sentences import Span
 from remanence.observers.learned.features import tag
-from remanence.observers.learned.function_words import WORD
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
@@ -64,8 +63,7 @@ def may_lack_words(sentence: str, alone: Scores) -> bool:
 
 def names_speaker(sentence: str) -> bool:
     """Return whether a sentence has a word for its speaker, such as "I" or "our"."""
-    words = [word.lower() for word in WORD.findall(sentence)]
-    return any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence, words))
+    return any(not _SPEAKER.isdisjoint(classes) for _, classes in tag(sentence))
 
 
 def is_remark(text: str, scores: Scores) -> bool:

@@ -11,7 +11,7 @@ from remanence.observers.extractive.passage import ASKS
 from remanence.observers.extractive.readable import without_emphasis
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.features import tag
-from remanence.observers.learned.function_words import WORD, Classes
+from remanence.observers.learned.function_words import Classes
 
 _LABEL = r"[A-Za-z]|\d{1,2}"
 _KIND = r"(?:(?P<kind>[^\W\d_]{2,20})[ \t]|[^\W\d_A-Za-z])?"
@@ -203,8 +203,7 @@ def _asks_for_number(text: str) -> bool:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found = tag(text, [word.lower() for word in WORD.findall(text)])
-    return [_Token(word, classes) for word, classes in found if not word.isspace()]
+    return [_Token(word, classes) for word, classes in tag(text) if not word.isspace()]
 
 
 @cache

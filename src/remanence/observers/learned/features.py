@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from remanence.observers.learned.function_words import WORD, Classes, language_of
+from remanence.observers.learned.function_words import WORD, Classes, language_of, lower_words
 
 Role = Literal["user", "assistant", "tool"]
 
@@ -59,8 +59,9 @@ def features(line: Line) -> Features:
     )
 
 
-def tag(text: str, words: Sequence[str]) -> list[tuple[str, Classes]]:
-    """Tokens of a text with the classes of its function words; *words* are its words by `WORD`."""
+def tag(text: str, words: Sequence[str] | None = None) -> list[tuple[str, Classes]]:
+    """Tokens of a text with the classes of its function words; *words* are those of `lower_words`."""
+    words = lower_words(text) if words is None else words
     return language_of(text, words).tag(text.lower().replace("’", "'"), words)
 
 

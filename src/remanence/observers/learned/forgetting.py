@@ -7,10 +7,7 @@ from functools import lru_cache
 from remanence.observers.learned.features import Line, tag
 from remanence.observers.learned.function_words import WORD, Classes, language_of
 from remanence.observers.learned.score import scorer
-from remanence.observers.learned.statements import (
-    alone,
-    first_tokens,
-)
+from remanence.observers.learned.statements import alone, first_tokens
 
 FILE = "forgetting.bin"
 FORGETS = "forgets"
@@ -50,8 +47,7 @@ def with_negations(line: Line) -> Iterator[tuple[str, ...]]:
 
 def _near_negations(line: Line) -> Iterator[tuple[str, Classes]]:
     """Yield the tokens near each negation of a line, with their classes."""
-    words = [word.lower() for word in WORD.findall(line.text)]
-    tagged = tag(line.text, words)
+    tagged = tag(line.text)
     places = [at for at, (_, classes) in enumerate(tagged) if not NEGATIONS.isdisjoint(classes)]
     for at in places:
         yield from tagged[max(0, at - _NEAR) : at]
@@ -87,8 +83,7 @@ def behind_reply(text: str) -> str:
     words = WORD.findall(head[1].lower()) if head else []
     if head is None or not 0 < len(words) <= _REPLY_WORDS:
         return text
-    language = language_of(text, [word.lower() for word in WORD.findall(text)])
-    *_, (_, classes) = language.tag(head[1].lower(), words)
+    *_, (_, classes) = language_of(text).tag(head[1].lower(), words)
     return text if _REPLIES.isdisjoint(classes) else text[head.end() :]
 
 

@@ -87,13 +87,19 @@ class Language:
         return tagged
 
 
-def language_of(text: str, words: Iterable[str]) -> Language:
+def lower_words(text: str) -> list[str]:
+    """The words of a text by `WORD`, in lower case."""
+    return [word.lower() for word in WORD.findall(text)]
+
+
+def language_of(text: str, words: Iterable[str] | None = None) -> Language:
     """The language of a text: by its script, else by the share of its *words* that are known."""
     if not text.isascii():
         for language in languages():
             script = language.script
             if script and len(script.findall(text)) > _MIN_SHARE * len(text):
                 return language
+    words = lower_words(text) if words is None else words
     plain = [language for language in languages() if language.script is None]
     return max(plain, key=lambda language: sum(map(language.words.__contains__, words)))
 

@@ -191,7 +191,7 @@ def revision_features(earlier: str, reply: str, words: str) -> Groups:
 
 @lru_cache(maxsize=4_096)
 def _read(text: str) -> _Text:
-    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    tagged = tag(text)
     symbols = [symbol_of(*one) for one in tagged]
     content = frozenset(word for word, classes in tagged if not classes and word[0].isalpha())
     return _Text(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from remanence.observers.learned.features import Line, symbol_of, tag
-from remanence.observers.learned.function_words import WORD, Classes
+from remanence.observers.learned.function_words import Classes, lower_words
 from remanence.observers.learned.score import Scorer, Scores, scorer
 
 FILE = "statements.bin"
@@ -41,7 +41,7 @@ def first_tokens(line: Line) -> tuple[str, ...]:
 
 
 def _tokens(line: Line) -> tuple[list[str], list[_Token]]:
-    words = [word.lower() for word in WORD.findall(line.text)]
+    words = lower_words(line.text)
     return words, tag(line.text, words)
 
 
