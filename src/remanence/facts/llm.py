@@ -69,7 +69,7 @@ class ModelFacts(ModelCaller):
 
     @property
     def name(self) -> str:
-        return f"{EXTRACT_VERSION} {self._model.name}"
+        return f"{EXTRACT_VERSION} {self.model.name}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         # Comparing thousands of facts takes long.
@@ -78,14 +78,14 @@ class ModelFacts(ModelCaller):
         question = await asyncio.to_thread(self._question, request)
         most = _max_facts(request)
         answer, found = await self._ask(question)
-        is_bounded = question.max_output_tokens < self._max_output_tokens
+        is_bounded = question.max_output_tokens < self.max_output_tokens
         if is_bounded and not answer.complete and len(found or ()) < most:
             # The model's thoughts may have taken the room.
-            roomy = replace(question, max_output_tokens=self._max_output_tokens, is_follow_up=True)
+            roomy = replace(question, max_output_tokens=self.max_output_tokens, is_follow_up=True)
             answer, found = await self._ask(roomy)
         if (rejected := _rejection(answer, found, most)) is not None:
             return await ask_next(
-                self._model,
+                self.model,
                 rejected,
                 answer.model,
                 lambda other: self.asking(other).extract(request),
@@ -109,7 +109,7 @@ class ModelFacts(ModelCaller):
         return tuple(_draft(fact, request) for fact in supported[:most])
 
     async def _ask(self, question: Question) -> tuple[Answer, tuple[AnsweredFact, ...] | None]:
-        answer = await ask_once(self._model, question)
+        answer = await ask_once(self.model, question)
         return answer, () if is_word(answer.text, NOTHING) else read_facts(answer.text)
 
     def _question(self, request: ExtractRequest) -> Question:
@@ -129,7 +129,7 @@ class ModelFacts(ModelCaller):
                 *_source_sections(request),
             ),
             task=fill_prompt("extract-task", __package__, language=self._language_rule),
-            max_output_tokens=min(self._max_output_tokens, FACT_TOKENS * _max_facts(request)),
+            max_output_tokens=min(self.max_output_tokens, FACT_TOKENS * _max_facts(request)),
         )
 
 

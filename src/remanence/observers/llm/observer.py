@@ -72,7 +72,7 @@ class ModelObserver(ModelWriter):
 
     async def observe(self, request: ObserveRequest) -> Draft:
         task = await asyncio.to_thread(self._task, request)
-        return await write_notes(self._model, task)
+        return await write_notes(self.model, task)
 
     def _task(self, request: ObserveRequest) -> Task:
         known = _render_known(request)
@@ -114,7 +114,7 @@ class ModelObserver(ModelWriter):
                 task=f"{prompt('continuation-task').strip()}\n\n{instruction}"
                 if live
                 else instruction,
-                max_output_tokens=output_limit(request.target_tokens, self._max_output_tokens),
+                max_output_tokens=output_limit(request.target_tokens, self.max_output_tokens),
                 live=live,
                 live_text="\n".join(message.entry.body for message in shown) if live else "",
             ),
@@ -124,7 +124,7 @@ class ModelObserver(ModelWriter):
             known=request.known,
             language_rule=self._language_rule,
             limits=_limits(request),
-            max_output_tokens=self._max_output_tokens,
+            max_output_tokens=self.max_output_tokens,
             repair=self._repair,
             # All that a model sees of the prompt that it continues.
             shown_text=json.dumps(live.to_anthropic(), ensure_ascii=False) if live else "",

@@ -41,7 +41,7 @@ class ModelReflector(ModelWriter):
                 for number, notes in enumerate(self._portions(request))
             ]
         )
-        drafts = [await write_notes(self._model, task) for task in tasks]
+        drafts = [await write_notes(self.model, task) for task in tasks]
         if not drafts:
             raise ObservationRejected("empty", "the segments have no notes to be condensed")
         return Draft(
@@ -91,7 +91,7 @@ class ModelReflector(ModelWriter):
                     percent=min(100, 100 * target_tokens // max(1, source_tokens)),
                     language=self._language_rule,
                 ),
-                max_output_tokens=output_limit(target_tokens, self._max_output_tokens),
+                max_output_tokens=output_limit(target_tokens, self.max_output_tokens),
                 is_follow_up=is_follow_up,
             ),
             version=REFLECT_VERSION,
@@ -99,7 +99,7 @@ class ModelReflector(ModelWriter):
             pieces=pieces,
             language_rule=self._language_rule,
             limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
-            max_output_tokens=self._max_output_tokens,
+            max_output_tokens=self.max_output_tokens,
             repair=self._repair,
             keep=lambda made: with_critical(made, notes),
         )

@@ -23,27 +23,20 @@ _MAX_WORD_CHARACTERS = 16
 
 
 class ModelCaller:
-    """An observer, reflector or extractor of facts that calls a model."""
+    """An observer, reflector or extractor of facts that calls a model.
+
+    `max_output_tokens` is the largest output limit of a request.
+    """
 
     def __init__(self, model: Model, *, max_output_tokens: int) -> None:
-        self._model = model
-        self._max_output_tokens = max_output_tokens
+        self.model: Model = model
+        self.max_output_tokens: int = max_output_tokens
 
     def asking(self, model: Model) -> Self:
         """Return a copy that asks another model."""
         other = copy.copy(self)
-        other._model = model
+        other.model = model
         return other
-
-    @property
-    def model(self) -> Model:
-        """The model that is asked."""
-        return self._model
-
-    @property
-    def max_output_tokens(self) -> int:
-        """The largest output limit of a request."""
-        return self._max_output_tokens
 
 
 class ModelWriter(ModelCaller):
@@ -75,7 +68,7 @@ class ModelWriter(ModelCaller):
     @property
     def name(self) -> str:
         """The name of the model."""
-        return self._model.name
+        return self.model.name
 
 
 def output_limit(target_tokens: int, most_tokens: int) -> int:
