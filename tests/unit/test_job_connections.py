@@ -4,7 +4,7 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 from psycopg_pool import PoolTimeout
 
-from remanence.engine.job_connections import name_remedy
+from remanence.engine.procrastinate import name_remedy
 from remanence.errors import StoreUnavailable
 
 _TIMEOUT = PoolTimeout("couldn't get a connection after 10.00 sec")

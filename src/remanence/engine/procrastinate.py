@@ -7,7 +7,7 @@ and guard each commit, so lost, doubled or late jobs do no harm.
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager, NotificationCallback
 from psycopg import AsyncConnection
+from psycopg_pool import PoolTimeout
 
 from remanence.background import Pauses, wait_for_end
-from remanence.engine.job_connections import name_remedy
 from remanence.engine.local import LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
@@ -41,6 +41,11 @@ _DAY_SECONDS: Final = 86_400.0
 
 RETENTION_CRON: Final = "17 */6 * * *"
 """Times (UTC) of the retention sweeps, each done by one process."""
+
+_MORE_CONNECTIONS: Final = (
+    "check that the server runs and can be reached; if many processes share its connections, run fewer "
+    "workers, or raise max_connections of the server or CONNECTION LIMIT of the role and the database"
+)
 
 _DELETE_DEAD_WORKERS: Final = """
 DELETE FROM procrastinate_workers
@@ -193,6 +198,18 @@ async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
         beyond=encode_instant(now + longest_wait(reconciler.policy)),
         lease_until=encode_instant(now + timedelta(seconds=seconds)),
     )
+
+
+@contextlib.contextmanager
+def name_remedy() -> Iterator[None]:
+    """Raise `StoreUnavailable` with what to do if the block gets no connection."""
+    try:
+        yield
+    except (PoolTimeout, ConnectorException) as error:
+        reason = error if isinstance(error, PoolTimeout) else error.__cause__
+        if not isinstance(reason, PoolTimeout):
+            raise
+        raise StoreUnavailable(f"no connection for jobs ({reason}): {_MORE_CONNECTIONS}") from error
 
 
 async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
