@@ -1396,6 +1396,7 @@ async def test_conversations_of_a_user_that_end_at_once_extract_and_compare_fact
             for chat in chats:
                 ends.create_task(chat.end())
         facts = await memory.facts.list(user="ana")
+    await store.close()
 
     assert len(extractor.requests) == store.calls.count("commit_facts") == 3
     assert {fact.summary for fact in facts} == summaries
@@ -1416,6 +1417,7 @@ async def test_neither_turns_nor_saves_wait_while_facts_of_the_user_are_committe
             await chat.context()
             await memory.facts.save("I keep bees.", user="ana")
         committing.opened.set()
+    await store.close()
 
 
 async def test_a_message_dated_ahead_by_a_wrong_clock_pins_no_fact() -> None:

@@ -67,6 +67,7 @@ async def test_a_request_to_forget_ends_a_fact_however_many_were_told_after_it()
         )
         await chat.end()
         left = {fact.summary for fact in await memory.facts.list(user="ana")}
+    await store.close()
 
     assert left.intersection(told) == {"I like figs."}
 
@@ -77,6 +78,7 @@ async def test_a_fact_ends_what_it_denies_however_many_were_told_in_between() ->
     async with Memory.open(store, clock=clock) as memory:
         new = await memory.facts.save("I am not allergic to kiwis.", user="ana")
         found = await memory.facts.search("allergic to kiwis", user="ana")
+    await store.close()
 
     assert found == (new,)
 
@@ -103,5 +105,6 @@ async def test_contexts_keep_wishes_and_what_is_vital_however_many_facts_are_new
         chat = memory.conversation("now", user="ana")
         await chat.append(Message.user("Hi!"))
         shown = (await chat.context()).to_text()
+    await store.close()
 
     assert [text for text in kept if text not in shown] == []
