@@ -15,10 +15,10 @@ from remanence.engine.snapshots import due_slices
 from remanence.policy.schedule import (
     activation,
     facts_end,
+    failure_by,
     halve,
     may_interrupt,
     observation_slice,
-    observe_failure,
     plan_reflection,
     retry_delay,
 )
@@ -296,7 +296,7 @@ def failure(**changes: Any) -> Failure:
 def test_a_slice_is_halved_for_each_rejection_of_its_observer_and_each_time_it_took_too_long(
     failed: Failure | None, observer: str, rejections: int, halvings: int
 ) -> None:
-    found = observe_failure(state(observe_failure=failed), observer)
+    found = failure_by(state(observe_failure=failed), "observe", observer)
 
     assert ((found.rejections, found.halvings) if found else (0, 0)) == (rejections, halvings)
 

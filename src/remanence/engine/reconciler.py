@@ -176,7 +176,7 @@ class Reconciler:
     ) -> bool:
         """Commit observations; if the observer has failed too often, the first has no notes."""
         state, observer = snapshot.state, self.maker_names["observe"]
-        failure = schedule.observe_failure(state, observer)
+        failure = schedule.failure_by(state, "observe", observer)
         messages = schedule.halve(first, failure.halvings if failure else 0)
         try:
             is_committed = await self.segment_writer.observe(

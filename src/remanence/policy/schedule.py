@@ -104,17 +104,11 @@ def is_rest_due(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> 
     return leaving >= policy.observe_tokens * MIN_SLICE_SHARE
 
 
-class _Leaving(NamedTuple):
-    """Tokens of the messages that notes could replace, and of those that stay raw."""
-
-    tokens: int
-    kept_tokens: int
-
-
-def _leaving_tokens(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> _Leaving:
+def _leaving_tokens(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> tuple[int, int]:
+    """Return the tokens of the messages that notes could replace, and of those that stay raw."""
     newest = tail[max(0, len(tail) - _unobserved_messages(policy)) :]
     kept = sum(message.tokens for message in newest)
-    return _Leaving(observable_tokens(policy, state) - kept, kept)
+    return observable_tokens(policy, state) - kept, kept
 
 
 def _unobserved_messages(policy: Policy) -> int:
@@ -219,11 +213,6 @@ def is_outage(reason: str, made_by: str) -> bool:
 def calls_no_model(made_by: str) -> bool:
     """Return whether *made_by* names the embedded extractor, observer or reflector."""
     return made_by.startswith(_WITHOUT_MODEL)
-
-
-def observe_failure(state: MemoryState, observer: str) -> Failure | None:
-    """Return the last failure to observe, if it was *observer*'s."""
-    return failure_by(state, "observe", observer)
 
 
 def failure_by(state: MemoryState, step: str, made_by: str) -> Failure | None:
@@ -437,7 +426,7 @@ def _is_waiting(failure: Failure, now: datetime) -> bool:
 
 def takes_over(policy: Policy, state: MemoryState, observer: str) -> bool:
     """Return whether the embedded observer stands in for *observer*, which keeps failing."""
-    failure = observe_failure(state, observer)
+    failure = failure_by(state, "observe", observer)
     return failure is not None and _stands_in(policy, failure.failures)
 
 
@@ -458,7 +447,7 @@ def restore_time(state: MemoryState, *, now: datetime, observer: str) -> datetim
 
     A failure never latches this: the messages already have notes, and no new ones trigger it.
     """
-    failure = observe_failure(state, observer)
+    failure = failure_by(state, "observe", observer)
     return failure.next_attempt_at if failure is not None and _is_waiting(failure, now) else None
 
 
@@ -483,5 +472,5 @@ def retry_delay(
 
 def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
     """Return whether other steps should wait because the observer's model was unreachable."""
-    failure = observe_failure(state, observer)
+    failure = failure_by(state, "observe", observer)
     return failure is not None and failure.reason in UNREACHABLE and _is_waiting(failure, now)
