@@ -365,25 +365,21 @@ def _short_parts(content: Sequence[Part], characters: int, seq: int) -> Iterator
     """Yield the parts without middles, and one stand-in for several that are alike."""
     before = ""
     for part in content:
+        last, before = before, ""
         match part:
-            case TextPart() | ToolCallPart() | ToolResultPart():
-                before = ""
-                yield _short_part(part, characters, seq)
-            case _ if (stand_in := _left_out(part, seq)) not in ("", before):
+            case TextPart():
+                yield TextPart(text=_head_and_tail(part.text, characters, seq))
+            case ToolCallPart():
+                short = dumps({"excerpt": _head_and_tail(part.arguments, characters, seq)})
+                yield replace(part, arguments=min(part.arguments, short, key=len))
+            case ToolResultPart():
+                inner = _short_parts(part.content, characters, seq)
+                yield replace(part, content=read_result_parts(inner, part.call_id))
+            case _ if (stand_in := _left_out(part, seq)) not in ("", last):
                 before = stand_in
                 yield TextPart(text=stand_in)
-
-
-def _short_part(part: TextPart | ToolCallPart | ToolResultPart, characters: int, seq: int) -> Part:
-    match part:
-        case ToolCallPart():
-            short = dumps({"excerpt": _head_and_tail(part.arguments, characters, seq)})
-            return replace(part, arguments=min(part.arguments, short, key=len))
-        case ToolResultPart():
-            inner = _short_parts(part.content, characters, seq)
-            return replace(part, content=read_result_parts(inner, part.call_id))
-        case TextPart():
-            return TextPart(text=_head_and_tail(part.text, characters, seq))
+            case _:
+                before = last
 
 
 def _left_out(part: ImagePart | FilePart | OtherPart, seq: int) -> str:
