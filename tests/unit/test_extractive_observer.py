@@ -586,6 +586,17 @@ def test_a_note_keeps_the_signs_before_and_after_a_value(value: str) -> None:
     assert value in render_words(tuple(said))
 
 
+def test_a_caption_of_several_clauses_keeps_all_its_letters() -> None:
+    clauses = (
+        "A photo of a dog that runs after our cat because it is hungry",
+        "the cat from Porto sits on the mat in the garden",
+        "behind them stands the new bike of my daughter",
+    )
+    written = _whole(Message.user(f"[{'; '.join(clauses)}]"))
+
+    assert all(word in written for word in ("cat from Porto", "behind them")), written
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -161,12 +161,11 @@ def _passages_of_text(
             context = tuple(w._replace(dropped=not w.text) for w in opening) if is_brief else lead
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
-        spans = [sentence] if is_whole else clauses(text, sentence)
+        inside_marks = Span(sentence.start + 1, sentence.end - 1) if caption else sentence
+        spans = [sentence] if is_whole else clauses(text, inside_marks)
         vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
         for place, clause in enumerate(spans):
-            if caption:
-                clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
-            elif is_framed and (mark := _QUOTES_LINE.match(text, clause.start, clause.end)):
+            if is_framed and (mark := _QUOTES_LINE.match(text, clause.start, clause.end)):
                 clause = Span(mark.end(), clause.end)  # noqa: PLW2901
             own = () if quoted or is_borrowed(scores) else dates
             inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
