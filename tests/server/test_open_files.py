@@ -38,7 +38,7 @@ async def test_connections_without_a_request_leave_files_for_others(tmp_path: Pa
     assert not any("Too many open files" in line for line in running.log)
 
 
-async def test_connections_that_all_have_a_request_refuse_a_further_one(tmp_path: Path) -> None:
+async def test_a_connection_waits_while_all_others_have_a_request(tmp_path: Path) -> None:
     post = b"POST /v1/conversations/a/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
     expect = b"content-type: application/json\r\nexpect: 100-continue\r\n\r\n"
     async with few_files(tmp_path) as running:
@@ -48,12 +48,30 @@ async def test_connections_that_all_have_a_request_refuse_a_further_one(tmp_path
             writer.write(post + expect)
             assert b"100" in await reader.readuntil(b"\r\n\r\n")
             held.append(writer)
-        reader, writer = await connect(running)
-        answer = await reader.read()
-        for each in (*held, writer):
-            each.close()
+        probe = asyncio.ensure_future(running.http.get("/healthz"))
+        done, _ = await asyncio.wait([probe], timeout=0.2)
+        held.pop().close()
+        answer = await probe
+        for writer in held:
+            writer.close()
 
-    assert answer.startswith(b"HTTP/1.1 503")
+    assert not done
+    assert answer.status_code == 200
+
+
+async def test_a_burst_of_more_clients_than_connections_is_answered(tmp_path: Path) -> None:
+    async with few_files(tmp_path) as running, asyncio.TaskGroup() as group:
+        probes = [group.create_task(_probe(running)) for _ in range(2 * FEW)]
+
+    assert {probe.result() for probe in probes} == {b"200"}
+
+
+async def _probe(running: Service) -> bytes:
+    reader, writer = await connect(running)
+    writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+    return head.split()[1]
 
 
 async def test_the_event_streams_of_a_client_leave_connections_for_others(tmp_path: Path) -> None:

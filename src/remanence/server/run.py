@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator
-from typing import ClassVar, Final, cast
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Final, cast
 
 import h11
 import uvicorn
@@ -21,31 +22,26 @@ REQUEST_SECONDS: Final = 5
 HEAD_SECONDS: Final = 20.0
 """Timeout for the head of a request; uvicorn itself has none."""
 
-ACCEPTS: Final = 16
-"""Connections that are accepted before the loop tells the protocol of them."""
+IDLE_SECONDS: Final = 0.2
+"""Time that a new connection has for its first request where another one waits for its place."""
 
+_PAUSE_SECONDS: Final = 0.02
+_RETRY_SECONDS: Final = 1.0
 _REPORT_SECONDS: Final = 10.0
 _FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
-    b"content-length: 0\r\n\r\n"
+    "%d connections, all that the limit of open files leaves for clients: idle ones are closed, and new "
+    "ones wait; raise the limit (ulimit -n)"
 )
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections whose next request head does not arrive in time.
-
-    Where there are too many connections for the limit of open files, it also closes one without a
-    request for each new one, and refuses new ones if all have a request.
-    """
+    """HTTP/1.1 that closes connections whose next request head does not arrive in time."""
 
     head_seconds: float = HEAD_SECONDS
     _waiting: asyncio.TimerHandle | None = None
-    _next_report: ClassVar[float] = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))  # as asyncio makes it
-        if len(self.connections) > (most := max_connections()):
-            self._make_room(most)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
@@ -57,24 +53,14 @@ class PatientProtocol(H11Protocol):
             self._waiting.cancel()
         super().connection_lost(exc)
 
-    def _make_room(self, most: int) -> None:
-        others = (each for each in self.connections if isinstance(each, PatientProtocol))
-        idle = next((each for each in others if each is not self and each._is_idle()), None)
-        if idle is not None:
-            idle.transport.close()
-        else:
-            self.transport.write(_FULL)
-            self.transport.close()
-        if self.loop.time() >= self._next_report:
-            PatientProtocol._next_report = self.loop.time() + _REPORT_SECONDS
-            logger.warning(
-                "more than %d connections, all that the limit of open files leaves for clients: "
-                "idle ones are closed, or new ones refused; raise the limit (ulimit -n)",
-                most,
-            )
-
-    def _is_idle(self) -> bool:
-        return self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+    def is_idle(self) -> bool:
+        """Return whether it had an answer and no next request, or some time for its first one."""
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            return False
+        waiting = self._waiting
+        return (
+            waiting is None or self.loop.time() > waiting.when() - self.head_seconds + IDLE_SECONDS
+        )
 
     def _wait_for_head(self) -> None:
         """Start the timer at the first byte of a head; idle connections have another timeout."""
@@ -104,33 +90,68 @@ async def serve(
         ws="none",  # no route speaks WebSocket
         lifespan="off",
         log_config=None,  # errors go to the program's own handlers
-        backlog=ACCEPTS,
         log_level="error",  # a response says what its client did wrong
         server_header=False,
         timeout_graceful_shutdown=REQUEST_SECONDS,
     )
     server = _Server(config)
+    make_protocol = partial(protocol, config, server.server_state, app_state={})
     async with asyncio.TaskGroup() as group:
-        stopping = group.create_task(_stop(server, ending), name="remanence-stopping")
-        await server.serve(sockets=[listening])
+        accepting = group.create_task(
+            _accept(listening, make_protocol, server.server_state.connections),
+            name="remanence-accepting",
+        )
+        stopping = group.create_task(_stop(server, accepting, ending), name="remanence-stopping")
+        await server.serve(sockets=[])
         stopping.cancel()
+
+
+async def _accept(
+    listening: socket.socket,
+    make_protocol: Callable[[], PatientProtocol],
+    connections: Collection[object],
+) -> None:
+    """Accept connections while there are files for them; further ones wait in the socket's queue."""
+    loop, next_report = asyncio.get_running_loop(), 0.0
+    with listening:
+        while True:
+            if len(connections) >= (most := max_connections()):
+                if loop.time() >= next_report:
+                    next_report = loop.time() + _REPORT_SECONDS
+                    logger.warning(_FULL, most)
+                await asyncio.sleep(0 if _close_idle(connections) else _PAUSE_SECONDS)
+                continue
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError as error:  # the client has left, or the process has no file
+                logger.warning("a connection could not be accepted: %s", error.strerror)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                await loop.connect_accepted_socket(make_protocol, connection)
+
+
+def _close_idle(connections: Iterable[object]) -> bool:
+    """Close a connection without a request; false if there is none."""
+    protocols = (each for each in connections if isinstance(each, PatientProtocol))
+    idle = next((each for each in protocols if each.is_idle()), None)
+    if idle is not None:
+        idle.transport.close()
+    return idle is not None
 
 
 class _Server(uvicorn.Server):
     """A server that leaves signals alone, as the memory must be closed after the last request."""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listening in sockets or ():
-            listening.listen()  # as many may wait as before, however few are accepted at once
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-async def _stop(server: uvicorn.Server, ending: asyncio.Event) -> None:
+async def _stop(
+    server: uvicorn.Server, accepting: asyncio.Task[None], ending: asyncio.Event
+) -> None:
     await ending.wait()
+    accepting.cancel()
     server.should_exit = True
 
 
@@ -169,4 +190,5 @@ def listen(host: str, port: int) -> socket.socket:
             f"{host}:{port}",
         ) from error
     listening.listen()
+    listening.setblocking(False)  # noqa: FBT003 - positional only
     return listening
