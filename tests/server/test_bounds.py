@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory
@@ -316,6 +319,31 @@ async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: byt
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert (rest, unanswered) == (b"", b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a timeout for sent data")
+async def test_a_client_that_does_not_read_its_answer_is_given_up() -> None:
+    ending, started, given_up = asyncio.Event(), asyncio.Queue[str](), asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b" " * 65_536
+                await asyncio.sleep(0)  # for the task that looks for the client
+        finally:
+            given_up.set()
+
+    app = FastAPI()
+    app.add_api_route("/", lambda: StreamingResponse(endless()))
+    async with asyncio.TaskGroup() as group:
+        listening = listen("127.0.0.1", 0, send_seconds=0.1)
+        group.create_task(serve(app, listening, started=started.put_nowait, ending=ending))
+        port = int((await started.get()).rpartition(":")[2])
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=4_096)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        await asyncio.wait_for(given_up.wait(), 5)
+        writer.close()
+        ending.set()
 
 
 async def _chunks() -> AsyncIterator[bytes]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Final, cast
@@ -21,6 +22,9 @@ REQUEST_SECONDS: Final = 5
 
 HEAD_SECONDS: Final = 20.0
 """Timeout for the head of a request; uvicorn itself has none."""
+
+SEND_SECONDS: Final = 60.0
+"""Timeout for data that a client does not acknowledge or read, on Linux; uvicorn itself has none."""
 
 IDLE_SECONDS: Final = 0.2
 """Time that a new connection has for its first request where another one waits for its place."""
@@ -163,8 +167,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, send_seconds: float = SEND_SECONDS) -> socket.socket:
     """Return a socket whose connections wait until `serve` accepts them; port 0 picks a free one.
+
+    A connection whose client takes no data for *send_seconds* is closed, such as an event stream of a
+    machine that was switched off.
 
     Raises:
         OSError: the port is in use, or *host* is not an address of this machine.
@@ -180,6 +187,10 @@ def listen(host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY only on sockets that name their protocol.
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if sys.platform == "linux":  # where connections inherit it
+        listening.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(send_seconds * 1_000)
+        )
     try:
         listening.bind(address)
     except OSError as error:
