@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.server.process import Service, service
 
+from remanence.server.open_files import finite
+
 FEW = 96
 EVENTS = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -114,3 +116,8 @@ async def test_a_server_may_open_all_files_that_its_hard_limit_allows(
         limits = resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE)
 
     assert limits == (low_limit, low_limit)
+
+
+def test_an_unlimited_number_of_files_counts_as_one_that_macos_grants() -> None:
+    assert finite(resource.RLIM_INFINITY) == 10_240
+    assert finite(256) == 256
