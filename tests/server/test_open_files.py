@@ -3,7 +3,7 @@
 import asyncio
 import resource
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -94,6 +94,19 @@ async def test_the_event_streams_of_a_client_leave_connections_for_others(tmp_pa
 
     assert heads == [b"200"] * 4 + [b"429"]
     assert again == 200
+
+
+async def test_a_client_without_event_streams_learns_that_others_have_all(tmp_path: Path) -> None:
+    async with few_files(tmp_path) as running, AsyncExitStack() as stack:
+        for address in ("192.0.2.1", "192.0.2.2", "192.0.2.3"):
+            headers = {"x-forwarded-for": address}
+            for _ in range(4):
+                last = await stack.enter_async_context(
+                    running.http.stream("GET", "/v1/events", headers=headers)
+                )
+        detail = (await last.aread()).decode()
+
+    assert "other clients have all 8 event streams" in detail
 
 
 async def _status_of_stream(running: Service) -> int:

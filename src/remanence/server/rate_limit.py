@@ -85,14 +85,9 @@ class StreamLimit:
         if path_of(scope) != EVENTS:
             await self._app(scope, receive, send)
             return
-        sender, connections = _sender(scope), max_connections()
-        most = min(MAX_STREAMS, connections // 4)
-        if self._open[sender] >= most or self._open.total() >= connections // 2:
-            detail = (
-                f"too many open event streams, at most {most} of a client: close some, or follow "
-                "all conversations in one"
-            )
-            await problem(429, "too_many_requests", detail)(scope, receive, send)
+        sender = _sender(scope)
+        if (refusal := self._refusal(sender)) is not None:
+            await problem(429, "too_many_requests", refusal)(scope, receive, send)
             return
         self._open[sender] += 1
         try:
@@ -101,6 +96,20 @@ class StreamLimit:
             self._open[sender] -= 1
             if not self._open[sender]:
                 del self._open[sender]
+
+    def _refusal(self, sender: object) -> str | None:
+        connections = max_connections()
+        if self._open[sender] >= (most := min(MAX_STREAMS, connections // 4)):
+            return (
+                f"too many open event streams, at most {most} of a client: close some, or follow all "
+                "conversations in one"
+            )
+        if self._open.total() >= (most := connections // 2):
+            return (
+                f"other clients have all {most:,} event streams of the service: try later, or raise its "
+                "limit of open files"
+            )
+        return None
 
 
 def address_of(scope: Scope) -> str:
