@@ -1,6 +1,7 @@
 """Crash-safe files that only their owner can read, with safe names for arbitrary strings."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -26,8 +27,6 @@ _UNSAFE = re.compile(r"[^a-z0-9_-]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""In a directory that others can write, a link could lead to any file of the process's user."""
 UNFINISHED = ".new"
 """Suffix of a file that `write_whole` has not finished."""
 
@@ -88,13 +87,28 @@ def make_directory(directory: Path) -> None:
         _sync_directory(directory.parent)
 
 
+def _open(path: Path, flags: int) -> int:
+    """Open or create a file, which only its owner can read.
+
+    In a directory that others can write, a link could lead to any file of the process's user.
+    """
+    no_link = getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, flags | os.O_CREAT | no_link, FILE_MODE)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            reason = f"{path.name!r} is a symbolic link, which is not followed"
+            raise OSError(errno.ELOOP, reason) from error
+        raise
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Append a line to a file, synced to disk when this returns.
 
     The remains of an interrupted write become a separate line; a failed one leaves none.
     """
     is_new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, FILE_MODE)
+    descriptor = _open(path, os.O_RDWR | os.O_APPEND)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         size = os.fstat(descriptor).st_size
         if size:
@@ -117,7 +131,7 @@ def append_line(path: Path, line: bytes) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content atomically, synced to disk when this returns."""
     temporary = path.with_name(path.name + UNFINISHED)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, FILE_MODE)
+    descriptor = _open(temporary, os.O_WRONLY | os.O_TRUNC)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
@@ -161,7 +175,7 @@ class Lock:
 
     def take(self) -> bool:
         """Acquire the lock without waiting; false if another owner has it."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, FILE_MODE)
+        descriptor = _open(self._path, os.O_RDWR)
         try:
             if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
