@@ -157,16 +157,26 @@ def read_message(record: Record, message_id: str, timezone: tzinfo = UTC) -> tup
 def open_lines(path: Path) -> Iterator[Iterable[bytes]]:
     """Open a file for reading, or stdin for `-`; raise `MalformedTranscript` if that fails."""
     if path == STDIN:
-        yield _read_pipe(sys.stdin.buffer)
+        yield _read_lines("stdin", _read_pipe(sys.stdin.buffer))
         return
+    name = repr(str(path))
     try:
         file = path.open("rb")
     except OSError as error:
-        raise MalformedTranscript(
-            f"{str(path)!r} cannot be read ({error.strerror}): name a file of messages"
-        ) from error
+        raise _unreadable(name, error) from error
     with file:
-        yield file if path.is_file() else _read_pipe(file)
+        yield _read_lines(name, file if path.is_file() else _read_pipe(file))
+
+
+def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except OSError as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> MalformedTranscript:
+    return MalformedTranscript(f"{name} cannot be read ({error.strerror}): name a file of messages")
 
 
 def _read_pipe(pipe: BinaryIO) -> Iterator[bytes]:
