@@ -32,6 +32,10 @@ def _read_copy(text: str) -> Path:
             f"{mask_password(text)} is the URL of a database: name the new file, and the database "
             "with --db"
         )
+    if text == "-":
+        raise typer.BadParameter(
+            "'-' is not a file: a copy cannot be written to stdout, so name one"
+        )
     return read_path(text)
 
 
