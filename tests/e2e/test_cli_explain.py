@@ -42,9 +42,9 @@ def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: P
     run = cli("explain", file, "--score", "worth", "--json")
 
     assert run.returncode == 0, run.stderr
-    document = json.loads(run.stdout)
-    shown, cutoff = document["sentences"], f"cutoff {document['cutoff']:+.1f}"
-    assert cutoff in cli("explain", file, "--score", "worth").stdout
+    shown = json.loads(run.stdout)["sentences"]
+    (cutoff,) = {one["cutoff"] for one in shown}
+    assert f"cutoff {cutoff:+.1f}" in cli("explain", file, "--score", "worth").stdout
     assert [(one["role"], one["text"]) for one in shown] == [
         ("user", "Good morning!"),
         ("user", "I moved from Lisbon to Porto in January."),

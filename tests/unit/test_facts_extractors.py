@@ -503,6 +503,21 @@ async def test_a_fact_about_the_home_has_its_tag() -> None:
     assert home.tags == ("slot:home",)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We meet in Cologne on Friday",
+        "We're going on holiday to Spain in May",
+        "We drove to Scotland on Saturday",
+        "Wir zelten im August in Dänemark",
+    ],
+)
+async def test_a_trip_is_not_a_home(text: str) -> None:
+    (trip,) = await extracted(text)
+
+    assert "slot:home" not in trip.tags
+
+
 @pytest.mark.parametrize("before", ["Hi, I'm Ana Ferreira.", "Anything else?", "Noted."])
 async def test_a_home_has_its_tag_whatever_was_said_before(before: str) -> None:
     said = request("I live in Lisbon.")

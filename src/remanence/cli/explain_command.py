@@ -8,7 +8,7 @@ import typer
 from remanence.cli import output
 from remanence.cli.options import AsJson, Ratio, TranscriptFile
 from remanence.cli.transcripts import open_transcript
-from remanence.facts.extractive import HOME_SCORE, SURE_HOME
+from remanence.facts.extractive import HOME_SCORE, home_margin
 from remanence.facts.statements import statement_lines
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.openings import FILE as OPENINGS, line_of
@@ -70,19 +70,22 @@ def run(
     explanations = [
         chosen.explain(line, head=score, limit=strongest or STRONGEST) for line in lines
     ]
-    cutoffs = _cutoffs(chosen)
+    cutoffs = [_cutoffs(chosen, one.line.text) for one in explanations]
+    shown = zip(explanations, cutoffs, strict=True)
     if as_json:
-        sentences = [_score_document(one) for one in explanations]
-        output.write_json({"cutoff": cutoffs[score], "sentences": sentences})
+        sentences = [_score_document(one, at[score]) for one, at in shown]
+        output.write_json({"sentences": sentences})
     else:
-        for one in explanations:
-            _print_score(one, score, cutoffs)
+        for one, at in shown:
+            _print_score(one, score, at)
 
 
-def _cutoffs(chosen: Scorer) -> Mapping[str, float]:
+def _cutoffs(chosen: Scorer, text: str) -> Mapping[str, float]:
     """Return the scores from which something follows: a home must be sure."""
-    surer = {HOME_SCORE: SURE_HOME}
-    return {head: at + surer.get(head, 0) for head, at in chosen.weights.cutoffs.items()}
+    cutoffs = dict(chosen.weights.cutoffs)
+    if HOME_SCORE in cutoffs:
+        cutoffs[HOME_SCORE] += home_margin(text)
+    return cutoffs
 
 
 def _show_choice(explanations: Sequence[Explanation], *, as_json: bool) -> None:
@@ -110,10 +113,11 @@ def _document(one: Explanation) -> dict[str, object]:
     }
 
 
-def _score_document(explanation: ScoreExplanation) -> dict[str, object]:
+def _score_document(explanation: ScoreExplanation, cutoff: float) -> dict[str, object]:
     return {
         "role": explanation.line.role,
         "text": explanation.line.text,
+        "cutoff": cutoff,
         "scores": explanation.scores,
         "strongest": [part._asdict() for part in explanation.strongest],
         "others": explanation.others,

@@ -3,8 +3,8 @@
 Texts that share no word may share a topic: "Where do I live?" and "We moved to Porto in May".
 """
 
-from functools import lru_cache
-from math import exp, sqrt
+from functools import cache, lru_cache
+from math import exp, log, sqrt
 from typing import TypeAlias
 
 from remanence.observers.learned.features import word_grams
@@ -34,6 +34,12 @@ def topics(text: str) -> Topics:
     odds = [exp(score - most) for score in scores]
     total = sum(odds)
     return tuple(each / total for each in odds)
+
+
+def log_odds(text: str, topic: str) -> float:
+    """Return the log-odds that a text is about a topic of the weights, within 20 of an even chance."""
+    probability = topics(text)[load(FILE).heads.index(topic)]
+    return log((probability + exp(-20)) / (1 - probability + exp(-20)))
 
 
 def topic_grams(text: str) -> list[str]:
