@@ -309,9 +309,10 @@ async def test_a_name_that_is_not_utf_8_is_refused(
             "#/ids: unknown field: use message_ids, facts, query, everywhere",
         ),
         ("/v1/conversations", {"name": "trip"}, "#/name: unknown field: use id"),
+        (f"{TRIP}/context", {"user": "ana"}, "#/user: unknown field: put it into the query"),
     ],
 )
-async def test_a_misspelt_field_is_refused_with_the_fields_that_there_are(
+async def test_an_unknown_field_is_refused_with_the_known_ones_or_its_place(
     client: Client, path: str, body: dict[str, Any], detail: str
 ) -> None:
     response = await client.http.post(path, json=body)

@@ -5,9 +5,10 @@ import logging
 import math
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
-from typing import Final, get_args
+from typing import Final, get_args, get_origin
 
 from fastapi import FastAPI, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -230,8 +231,11 @@ async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     is_json = "json" in request.headers.get("content-type", "")
-    fields = body_fields(request)
-    errors = [_describe(found, is_json=is_json, fields=fields) for found in error.errors()]
+    fields, in_query = body_fields(request), query_parameters(request.scope["route"].dependant)
+    errors = [
+        _describe(found, is_json=is_json, fields=fields, in_query=in_query)
+        for found in error.errors()
+    ]
     detail = "; ".join(f"{found['pointer']}: {found['detail']}" for found in errors)
     return problem(422, "invalid_request", detail, errors=errors)
 
@@ -249,7 +253,22 @@ def body_fields(request: Request) -> Sequence[str]:
     ]
 
 
-def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dict[str, str]:
+def query_parameters(dependant: Dependant) -> dict[str, bool]:
+    """Return the names of a route's query parameters, and whether each is a list."""
+    names = {field.alias: _is_list(field.field_info.annotation) for field in dependant.query_params}
+    for dependency in dependant.dependencies:
+        names |= query_parameters(dependency)
+    return names
+
+
+def _is_list(annotation: object) -> bool:
+    """Return whether an annotation is that of a list, or of a list or None."""
+    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
+
+
+def _describe(
+    found: JsonObject, *, is_json: bool, fields: Sequence[str], in_query: Collection[str]
+) -> dict[str, str]:
     """Return a pointer to the faulty value, and a text with a remedy where FastAPI's has none."""
     place, detail = found["loc"][1:], found["msg"].removeprefix("Value error, ")
     if found["type"] == "json_invalid":
@@ -258,7 +277,8 @@ def _describe(found: JsonObject, *, is_json: bool, fields: Sequence[str]) -> dic
     elif found["loc"] == ("body",) and not is_json:
         detail = "send the body as JSON, with the header content-type: application/json"
     elif found["type"] == "extra_forbidden" and len(place) == 1 and fields:
-        detail = f"unknown field: use {', '.join(fields)}"
+        rest = f"use {', '.join(fields)}"
+        detail = f"unknown field: {'put it into the query' if place[0] in in_query else rest}"
     elif found["type"] in _LENGTHS and isinstance(found["input"], str):
         wanted = _LENGTHS[found["type"]].format(**found["ctx"])
         detail = f"the text is {len(found['input']):,} characters long: use {wanted}"

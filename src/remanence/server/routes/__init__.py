@@ -6,11 +6,10 @@ All dependencies are async, as FastAPI runs others in threads, of which there ar
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Annotated, get_args, get_origin
+from typing import Annotated
 from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import Depends, HTTPException, Path, Query, Request
-from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
@@ -19,7 +18,7 @@ from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Authenticate, Caller, scope_of
 from remanence.server.paths import PathName, path_of
-from remanence.server.problems import body_fields
+from remanence.server.problems import body_fields, query_parameters
 
 
 async def open_memory(request: Request) -> Memory:
@@ -56,7 +55,7 @@ async def require_known_query(request: Request) -> None:
     Only lists may be repeated, as a server in front may have checked another of two users. Path and
     query must be UTF-8. The error lists the route's parameters.
     """
-    known = _query_names(request.scope["route"].dependant)
+    known = query_parameters(request.scope["route"].dependant)
     rest = f"use {', '.join(sorted(known))}" if known else "leave it out"
     in_body = body_fields(request)
     unknown = [
@@ -107,19 +106,6 @@ def _errors_of_bytes(request: Request) -> Iterator[dict[str, object]]:
             byte = error.object[error.start]
             detail = f"the {part} is not UTF-8 (byte 0x{byte:02x}): percent-encode names as UTF-8"
             yield {"type": "value_error", "loc": (part,), "msg": detail}
-
-
-def _query_names(dependant: Dependant) -> dict[str, bool]:
-    """Return the names of a route's query parameters, and whether each is a list."""
-    names = {field.alias: _is_list(field.field_info.annotation) for field in dependant.query_params}
-    for dependency in dependant.dependencies:
-        names |= _query_names(dependency)
-    return names
-
-
-def _is_list(annotation: object) -> bool:
-    """Return whether an annotation is that of a list, or of a list or None."""
-    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
 
 
 async def tenant_in_query(
