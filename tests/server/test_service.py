@@ -93,13 +93,19 @@ async def test_a_program_of_ones_own_says_to_which_names_it_answers(
         assert "'proxy_set_header Host $host'" in answer.json()["detail"]
 
 
-async def test_an_unknown_path_is_a_problem(client: Client) -> None:
-    response = await client.get("/nowhere")
+async def test_an_unknown_path_is_a_problem_that_names_the_base_urls_of_the_proxies(
+    client: Client,
+) -> None:
+    response = await client.http.post("/v1/messages", json={})
 
     assert response.status_code == 404
     assert response.headers["content-type"] == "application/problem+json"
-    detail = "GET /nowhere: Not Found; GET /openapi.json lists the paths"
-    assert response.json()["detail"] == detail
+    said, *where = response.json()["detail"].split("; ")
+    assert said == "POST /v1/messages: Not Found"
+    assert where == [
+        "GET /openapi.json lists the paths",
+        "the base URL of a client of OpenAI ends in /openai/v1, of Anthropic in /anthropic",
+    ]
 
 
 @pytest.mark.parametrize("proxy", ["openai", "anthropic"])

@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from http import HTTPStatus
 from typing import Final, get_args, get_origin
 
@@ -301,23 +301,28 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
             remedy = "send it without content-encoding"
         detail = f"{request.method} {request.url.path}: the body cannot be read ({why}): {remedy}"
     headers = dict(error.headers or {})
-    proxy = request.url.path.strip("/").partition("/")[0]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        if proxy in ("openai", "anthropic"):
-            has_proxies = request.app.state.has_proxies
-            what = (
-                f"the base URL ends in /{proxy}/v1" if has_proxies else "this server has no proxies"
-            )
-            detail += f"; {what}"
-        elif request.app.openapi_url:
-            document_path = f"{request.scope.get('root_path', '')}{request.app.openapi_url}"
-            detail += f"; GET {document_path} lists the paths"
+        detail = "; ".join((detail, *_known_paths(request)))
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists the methods of one route only.
         headers["Allow"] = ", ".join(_methods(request))
         detail += f": use {headers['Allow']}"
     code = _HTTP_CODES.get(error.status_code, "http")
     return problem(error.status_code, code, detail, headers=headers)
+
+
+def _known_paths(request: Request) -> Iterator[str]:
+    """Yield where the paths of the server are, for a request to an unknown one."""
+    has_proxies = request.app.state.has_proxies
+    proxy = request.url.path.strip("/").partition("/")[0]
+    if proxy in ("openai", "anthropic"):
+        yield f"the base URL ends in /{proxy}/v1" if has_proxies else "this server has no proxies"
+        return
+    if request.app.openapi_url:
+        document_path = f"{request.scope.get('root_path', '')}{request.app.openapi_url}"
+        yield f"GET {document_path} lists the paths"
+    if has_proxies:
+        yield "the base URL of a client of OpenAI ends in /openai/v1, of Anthropic in /anthropic"
 
 
 def _methods(request: Request) -> list[str]:
