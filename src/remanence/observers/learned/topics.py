@@ -3,7 +3,7 @@
 Texts that share no word may share a topic: "Where do I live?" and "We moved to Porto in May".
 """
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import exp, log, sqrt
 from typing import TypeAlias
 
