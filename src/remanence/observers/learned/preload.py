@@ -10,6 +10,7 @@ from remanence.observers.learned import (
     pairs,
     revisions,
     statements,
+    topics,
     weights,
 )
 
@@ -28,5 +29,6 @@ def load_files() -> None:
         pairs.FILE,
         revisions.FILE,
         statements.FILE,
+        topics.FILE,
     ):
         weights.load(file)
