@@ -16,11 +16,15 @@ from remanence.testing.store_contract.samples import (
     REF,
     START,
     active,
+    expect_state,
     fact,
     new,
+    observation,
+    reflection,
     said_again,
     user,
 )
+from remanence.types import Erasure
 
 BACKEND = "remanence.stores.sqlite"
 STEPS = tuple(Migration(number=n, name=f"step {n}", sql="") for n in (1, 2, 3))
@@ -281,4 +285,40 @@ def undo_worth_of_facts(path: Path) -> None:
         connection.execute("DROP INDEX facts_by_worth")
         connection.execute("ALTER TABLE facts DROP COLUMN worth")
         connection.execute("DELETE FROM schema_migrations WHERE name = 'worth_of_facts'")
+    connection.close()
+
+
+async def test_notes_whose_reflection_was_erased_are_replaced_ones_in_an_older_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    state = await active(store, [(1, 2), (3, 4)])
+    inner = reflection(1, 2)
+    state = expect_state(await store.commit_reflection(state, inner, ["g0-1-2"]))
+    outer = reflection(1, 4, generation=2)
+    state = expect_state(await store.commit_reflection(state, outer, ["g1-1-2", "g0-3-4"]))
+    anew = observation(3, 4, id="anew", generation=2)
+    erasure = Erasure(tombstones=(), segments=("g0-3-4", outer.id), remade=(inner, anew))
+    await store.forget(state, erasure, at=START)
+    await store.close()
+    undo_replaced_by_erased(path)
+
+    store = await open_store(url(path))
+    await store.close()
+
+    assert rows(path, "SELECT id, superseded FROM observations") == [("g0-1-2", 5)]
+    assert rows(path, "SELECT id, superseded FROM reflections") == [
+        ("g1-1-2", None),
+        ("anew", None),
+    ]
+
+
+def undo_replaced_by_erased(path: Path) -> None:
+    """Make a file what it was before replaced segments outlived the erased one that replaced them."""
+    with apsw.Connection(str(path)) as connection:
+        for view in ("observations", "reflections"):
+            connection.execute(f"DROP VIEW {view}")
+            connection.execute(f"CREATE VIEW {view} AS SELECT 1")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'replaced_by_erased'")
     connection.close()
