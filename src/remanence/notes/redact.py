@@ -105,6 +105,11 @@ _MYSQL_PASSWORD = rf"\bm(?:ysql|ariadb)[\w-]{{0,10}}(?=\s){_COMMAND_REST}-p(?=\S
 _OPTION = re.compile(
     rf"((?:{_CURL_USER}|{_MYSQL_PASSWORD}|\bsshpass\s-p\s?)[\"']?)([^\s\"'`]{{4,200}})"
 )
+_MYSQL_OPTIONS = r"(?:\s{1,3}-\S{1,60}(?:\s{1,3}[^\s-]\S{0,60})?){0,9}?"
+_MYSQL_WORD = re.compile(
+    rf"(\bm(?:ysql|ariadb)[\w-]{{0,10}}{_MYSQL_OPTIONS}\s{{1,3}}-p[\"']?)([^\W\d_]{{4,60}})(?!\w)"
+)
+"""A password of letters, where nothing but options stands before it."""
 _OPTIONS = ("curl", "sshpass", "mysql", "mariadb")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14
@@ -191,6 +196,7 @@ _RULES = (
     Rule(_NAMED, _without_value, _NAMING),
     Rule(_LOGIN, _without_password, _LOGINS),
     Rule(_OPTION, _without_password, _OPTIONS),
+    Rule(_MYSQL_WORD, lambda match: match[1] + MARK, ("mysql", "mariadb")),
     Rule(_AWS_SECRET, _without_random),
     Rule(_NAMED_CJK, lambda match: match[1] + MARK, _NAMING_CJK),
     *NUMBER_RULES,
