@@ -87,7 +87,7 @@ _NAMING_CJK = (
     *("密码", "密碼", "密钥", "金鑰", "パスワード", "キー", "비밀번호", "api키"),
     *("api 키", "รหัสผ่าน"),
 )
-_CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
+_CALL = re.compile(r"\A(?:[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+|[a-z]+(?:[A-Z][a-z0-9]+)+)\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
 _LOGIN_NAME = "login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants"
