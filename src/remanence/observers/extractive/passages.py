@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 from remanence.dates import DateMention, finding_dates
 from remanence.dates.local_time import local_times
@@ -18,6 +19,7 @@ from remanence.observers.extractive.passage import (
     MAX_LABEL_WORDS,
     TOOL,
     Passage,
+    Quotation,
     question_mark_of,
 )
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
@@ -117,95 +119,143 @@ def _own(text: str, around: Vocabulary) -> Vocabulary:
     return own if own.small or around == NO_VOCABULARY else around
 
 
+class _Sentence(NamedTuple):
+    """A sentence of a text with its clauses, and the passage that each of them becomes."""
+
+    span: Span
+    clauses: tuple[Span, ...]
+    passage: Passage
+    """What the passages of all clauses have in common."""
+    keeps_all_words: bool
+    answered: Quotation | None
+    """The question or the options without which the first clause says little."""
+    chooses: bool
+
+
 def _passages_of_text(
-    whole: ScoredText, names: frozenset[str], message_vocabulary: Vocabulary, *, is_of_people: bool
+    whole: ScoredText, names: frozenset[str], vocabulary: Vocabulary, *, is_of_people: bool
 ) -> Generator[Passage | None, None, None]:
     """Yield the passages of a text, None between steps."""
-    text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
-    is_user = whole.message.role == "user" and not is_of_people
-    is_of_agent = whole.message.role == "assistant" and not is_of_people
+    text, at = whole.text, whole.message.created_at
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
-    scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
+    for sentence in _sentences_of(whole, vocabulary, is_of_people=is_of_people):
+        if sentence.span.end > _DATED_AT_ONCE:
+            dates = yield from _dates(text, at, sentence.span)
+        common = sentence.passage
+        own = () if common.is_quoted or is_borrowed(common.scores) else dates
+        for place, clause in enumerate(sentence.clauses):
+            inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
+            joints = [joint for joint in whole.joints if clause.start < joint < clause.end]
+            parts = tuple(_joined_words(text, clause, joints, inside, at, common.vocabulary))
+            if sentence.keeps_all_words:
+                parts = tuple(word._replace(dropped=not word.text) for word in parts)
+            elif not common.is_caption:
+                parts = drop_light_words(drop_address(parts, names), common.vocabulary)
+            passage = replace(
+                common,
+                source=text[clause.start : clause.end],
+                words=parts,
+                clause=place,
+                is_question=common.is_question and clause.end + 8 > sentence.span.end,
+                dates=inside,
+            )
+            yield passage if place else _with_answered(passage, sentence)
+
+
+def _sentences_of(
+    whole: ScoredText, text_vocabulary: Vocabulary, *, is_of_people: bool
+) -> Iterator[_Sentence]:
+    """Yield the sentences of a text; the words of somebody else are led by their opening."""
+    text, message = whole.text, whole.message
+    is_user = message.role == "user" and not is_of_people
+    is_of_agent = message.role == "assistant" and not is_of_people
     opens = True
     handover, borrowed = (whole.handover() if is_user else None) or (None, Span(0, 0))
     introduction: int | None = None
-    for number, (sentence, scores, lead) in enumerate(scored):
-        if sentence.end > _DATED_AT_ONCE:
-            dates = yield from _dates(text, at, sentence)
-        caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
-        source = text[sentence.start : sentence.end]
+    scored = zip(whole.spans, whole.scores, whole.leads(text_vocabulary), strict=True)
+    for number, (span, scores, lead) in enumerate(scored):
+        source = text[span.start : span.end]
         asks = source.rstrip("\"'”’) ").endswith(ASKS)
-        chosen = whole.chosen(sentence) if is_user and not quoted else None
-        asked = whole.question if opens and whole.depends_on_question(sentence, scores) else None
+        is_caption, is_quoted = whole.is_caption(span), whole.is_quoted(span)
+        chosen = whole.chosen(span) if is_user and not is_quoted else None
+        asked = whole.question if opens and whole.depends_on_question(span, scores) else None
         answered = chosen or asked
         opens = opens and is_filler(scores) and not asks
-        lays_down = is_user and not (quoted or caption)
-        standing = (
-            lays_down
-            and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
-            and not (is_dependent(scores) and answered is None)
-            and score_of_request(Line(source, "user")) < 0
-        )
-        is_behind = borrowed.start <= sentence.start < borrowed.end and (standing or quoted)
-        framing = handover if is_behind else introduction if is_user and quoted else None
+        lays_down = is_user and not (is_quoted or is_caption)
+        stands = lays_down and _stands(source, scores, asks=asks, answers=answered is not None)
+        is_behind = borrowed.start <= span.start < borrowed.end and (stands or is_quoted)
+        framing = handover if is_behind else introduction if is_user and is_quoted else None
         frame = "" if framing is None else whole.source(framing)
-        is_sure = quoted or frame.endswith(_COLONS) or hands_over_in_sentence(frame)
-        if not (quoted or _is_salutation(source, whole, introduction)):
+        is_sure = is_quoted or frame.endswith(_COLONS) or hands_over_in_sentence(frame)
+        if not (is_quoted or _is_salutation(source, whole, introduction)):
             introduction = number
-        frame = head_of(frame) if is_sure else frame
-        opening = tuple(words(frame.rstrip(_ENDS), message_vocabulary, opens=True))
-        context, is_framed = lead, any(not word.dropped for word in opening)
+        opening = _opening(head_of(frame) if is_sure else frame, text_vocabulary)
+        is_framed = bool(opening)
         if is_framed:
-            standing, lays_down, quoted = False, False, True
-            is_brief = len(opening) <= MAX_LABEL_WORDS
-            context = tuple(w._replace(dropped=not w.text) for w in opening) if is_brief else lead
-        rule = standing or (lays_down and (asks or is_constraint(scores)))
-        is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
-        inside_marks = Span(sentence.start + 1, sentence.end - 1) if caption else sentence
-        spans = [sentence] if is_whole else clauses(text, inside_marks)
-        vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
-        for place, clause in enumerate(spans):
-            if is_framed and (mark := _QUOTES_LINE.match(text, clause.start, clause.end)):
-                clause = Span(mark.end(), clause.end)  # noqa: PLW2901
-            own = () if quoted or is_borrowed(scores) else dates
-            inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
-            reply_to = None if place else answered
-            joints = [joint for joint in whole.joints if clause.start < joint < clause.end]
-            parts = tuple(_joined_words(text, clause, joints, inside, at, vocabulary))
-            yield Passage(
-                seq=whole.message.seq,
-                at=at,
-                speaker=speaker,
-                source=text[clause.start : clause.end],
-                words=_shorten(
-                    parts,
-                    names,
-                    vocabulary,
-                    whole=rule or lays_down or is_of_agent or is_framed,
-                    caption=caption,
-                ),
-                vocabulary=vocabulary,
+            stands, lays_down, is_quoted = False, False, True
+        is_rule = stands or (lays_down and (asks or is_constraint(scores)))
+        is_whole = is_rule or (lays_down and len(source) <= _MAX_WHOLE)
+        inner = Span(span.start + 1, span.end - 1) if is_caption else span
+        parts = (span,) if is_whole else tuple(clauses(text, inner))
+        yield _Sentence(
+            span,
+            tuple(_without_mark(text, part) for part in parts) if is_framed else parts,
+            Passage(
+                seq=message.seq,
+                at=message.created_at,
+                speaker=message.speaker,
+                source=source,
+                words=(),
+                vocabulary=text_vocabulary if source.isascii() else _own(source, text_vocabulary),
                 sentence=number,
-                clause=place,
-                is_question=asks and clause.end + 8 > sentence.end,
-                is_caption=caption,
-                is_quoted=quoted,
+                context=opening if 0 < len(opening) <= MAX_LABEL_WORDS else lead,
+                is_question=asks,
+                is_caption=is_caption,
+                is_quoted=is_quoted,
                 is_framed=is_framed and is_sure,
-                is_item=whole.is_item(sentence),
-                is_rule=rule,
-                is_standing=standing,
+                is_item=whole.is_item(span),
                 is_user=is_user,
                 is_of_agent=is_of_agent,
                 is_of_people=is_of_people,
-                context=tuple(words(reply_to.text, vocabulary, opens=True))
-                if reply_to
-                else context,
-                reply_to=reply_to,
-                chooses=reply_to is not None and reply_to is chosen,
-                dates=inside,
+                is_rule=is_rule,
+                is_standing=stands,
                 scores=scores,
-                tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
-            )
+                tag="Fact" if is_quoted or (asks and not stands) else tag_of(scores),
+            ),
+            keeps_all_words=lays_down or is_of_agent or is_framed,
+            answered=answered,
+            chooses=chosen is not None,
+        )
+
+
+def _stands(source: str, scores: Scores, *, asks: bool, answers: bool) -> bool:
+    """Return whether a user's sentence must never be lost; a request to forget is kept elsewhere."""
+    is_vital = is_open(scores) or (not asks and is_standing(source, scores))
+    is_clear = answers or not is_dependent(scores)
+    return is_vital and is_clear and score_of_request(Line(source, "user")) < 0
+
+
+def _opening(frame: str, vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """Return all words of what introduces the words of somebody else, if one of them has weight."""
+    found = tuple(words(frame.rstrip(_ENDS), vocabulary, opens=True))
+    if all(word.dropped for word in found):
+        return ()
+    return tuple(word._replace(dropped=not word.text) for word in found)
+
+
+def _without_mark(text: str, clause: Span) -> Span:
+    """Return a clause without the marks of a quoted line before it."""
+    mark = _QUOTES_LINE.match(text, clause.start, clause.end)
+    return Span(mark.end(), clause.end) if mark else clause
+
+
+def _with_answered(passage: Passage, sentence: _Sentence) -> Passage:
+    """Return the first passage of a sentence with what it answers, if it needs that."""
+    answered = sentence.answered
+    if answered is None:
+        return passage
+    context = tuple(words(answered.text, passage.vocabulary, opens=True))
+    return replace(passage, reply_to=answered, context=context, chooses=sentence.chooses)
 
 
 def _is_salutation(source: str, whole: ScoredText, introduction: int | None) -> bool:
@@ -213,22 +263,6 @@ def _is_salutation(source: str, whole: ScoredText, introduction: int | None) -> 
     if introduction is None or not source.endswith(_COMMAS):
         return False
     return whole.source(introduction).endswith(_COLONS)
-
-
-def _shorten(
-    parts: tuple[Word, ...],
-    names: frozenset[str],
-    vocabulary: Vocabulary,
-    *,
-    whole: bool,
-    caption: bool,
-) -> tuple[Word, ...]:
-    """Return the words as a note has them: all of them, or without address and light words."""
-    if whole:
-        return tuple(word._replace(dropped=not word.text) for word in parts)
-    if caption:
-        return parts
-    return drop_light_words(drop_address(parts, names), vocabulary)
 
 
 def _dates(
