@@ -202,7 +202,7 @@ def test_a_home_that_is_denied_ends_no_other_one(denial: str, is_ended: bool) ->
 
 
 @pytest.mark.parametrize(
-    "new", ["Last year I moved to Graz.", "Ana moved to Graz", "已经搬到 Graz"]
+    "new", ["Last year I moved to Graz.", "Ana moved to Graz", "Ich wohne in Graz", "已经搬到 Graz"]
 )
 def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:
     assert changes(new, known=known("I live in Porto.")).replaced
@@ -237,6 +237,21 @@ def test_another_value_leaves_a_fact_that_is_worth_knowing_in_another_clause(
     old: str, new: str
 ) -> None:
     assert changes(new, known=known(old)).replaced == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Porto.", "I live in a house with a garden"),
+        ("I live in Porto.", "We moved to a weekly release cycle"),
+        ("Vivo en Madrid.", "Vivo en un piso compartido"),
+        ("Ich wohne in Bochum.", "Ich wohne in einer WG"),
+        ("Ich wohne in Bochum.", "Wir wohnen in einem Haus mit Garten"),
+        ("J'habite à Nantes.", "J'habite au troisième étage"),
+    ],
+)
+def test_a_home_that_names_no_place_ends_none(old: str, new: str) -> None:
+    assert not changes(new, known=known(old)).replaced
 
 
 @pytest.mark.parametrize(

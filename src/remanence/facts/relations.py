@@ -3,14 +3,16 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from math import inf
 
 from remanence.dates import without_dates
 from remanence.facts.meaning import ALIKE, Meaning, is_home, meaning, meaning_of
 from remanence.facts.tags import SAVED, STATEMENTS, is_wish
 from remanence.languages.vocabulary import find_cue, vocabulary_of
+from remanence.notes.literals import NOUNS_IN_CAPITALS
 from remanence.observers.extractive.passage import Quotation, is_answer, quotation_of
-from remanence.observers.extractive.render import terms
+from remanence.observers.extractive.render import terms, words
 from remanence.observers.extractive.sentence_scores import is_dependent
 from remanence.observers.extractive.sentences import parts, sentences
 from remanence.observers.learned.fact import KNOW, SEVERAL, fact_scores
@@ -74,7 +76,8 @@ def contradicts(new: Fact, old: Fact) -> bool:
     """Return whether a fact denies or corrects another, or tells another home of one person.
 
     A fact that says more than a home, such as an allergy, is not ended by another home. One that
-    denies a home ends none in another place.
+    denies a home ends none in another place, and one that names no place, such as "I live in a shared
+    flat", ends none.
     """
     mine, theirs = meaning(new), meaning(old)
     if is_answer(mine.text):
@@ -82,8 +85,29 @@ def contradicts(new: Fact, old: Fact) -> bool:
     denies = mine.is_negative != theirs.is_negative and _is_alike(mine, theirs)
     differ = not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
     moves = is_home(new) and is_home(old) and differ
-    moves = moves and not _denies_elsewhere(mine, theirs) and _says_besides(theirs, mine) < 0
+    moves = moves and _may_name_place(mine.text) and not _denies_elsewhere(mine, theirs)
+    moves = moves and _says_besides(theirs, mine) < 0
     return (denies or moves) and _have_same_subject(mine, theirs, new.user)
+
+
+def _may_name_place(text: str) -> bool:
+    """Return whether a text has a name behind its first word, or is written without capitals.
+
+    Where all nouns have capitals, a name follows a word such as "in": "in Bonn", but "in einer WG".
+    """
+    if text == text.lower() or any(map(_is_caseless, text)):
+        return True
+    vocabulary = vocabulary_of(text)
+    is_noun = vocabulary.language in NOUNS_IN_CAPITALS
+    before = vocabulary.function_words - vocabulary.drop
+    said = words(text, vocabulary, opens=False)
+    return any(
+        word.is_name and (last.key in before or not is_noun) for last, word in pairwise(said)
+    )
+
+
+def _is_caseless(character: str) -> bool:
+    return character.isalpha() and character.lower() == character.upper()
 
 
 def _denies_elsewhere(mine: Meaning, theirs: Meaning) -> bool:
