@@ -149,6 +149,27 @@ def test_what_somebody_or_something_else_moved_to_is_no_home_of_the_user(new: st
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "is_of_user"),
+    [
+        ("我住在北京", "我姐姐住在上海", False),
+        ("我住在北京", "我妈搬到了广州", False),
+        ("我住在北京", "公司搬到了上海", False),
+        ("我住在北京", "我和姐姐住在上海", True),
+        ("我住在北京", "我上周从北京搬到了成都", True),
+        ("大阪に住んでいます", "姉は東京に住んでいます", False),
+        ("大阪に住んでいます", "息子は今、名古屋に住んでいます", False),
+        ("大阪に住んでいます", "会社が京都に引っ越しました", False),
+        ("大阪に住んでいます", "今は東京に住んでいます", True),
+        ("大阪に住んでいます", "実家は大阪ですが、私は先月京都に引っ越しました", True),
+    ],
+)
+def test_a_home_in_a_script_without_spaces_is_of_whoever_is_named_before_it(
+    old: str, new: str, is_of_user: bool
+) -> None:
+    assert bool(changes(new, known=known(old)).replaced) is is_of_user
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("I work at SAP.", "My wife works at Siemens."),

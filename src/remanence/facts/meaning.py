@@ -9,7 +9,12 @@ from itertools import groupby
 from remanence.facts.tags import HOME, speaker_of
 from remanence.languages.vocabulary import Vocabulary, find_cue, vocabulary_of
 from remanence.observers.extractive.render import Word, has_digit, terms_of, words
-from remanence.observers.learned.function_words import WORD, likely_languages
+from remanence.observers.learned.function_words import (
+    WORD,
+    Language,
+    language_of,
+    likely_languages,
+)
 from remanence.types import Fact, FactDraft
 from remanence.wire.parts import fold_name
 
@@ -19,6 +24,9 @@ STEM = 3
 """Letters of a word that may have an ending in another fact."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
+_BESIDE = frozenset({"and", "with", "since"})
+"""Classes of a word before somebody who is with the user, or before a place: "从"."""
+_PAUSE = re.compile(r"[,，、;；。]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +93,40 @@ def _person(
     """Return the terms that name who lives or moves, empty for the user; None if a thing does.
 
     Somebody is a name that opens the text, or a word or two after "my". Where nothing follows the
-    phrase, as in Japanese, the place is before it; in scripts without spaces words are not told
-    apart: both are of the user.
+    phrase, the place is before it, and it is of the user.
     """
+    if vocabulary.small:
+        names_other = _names_other(text[: cue.start()], language_of(text), vocabulary)
+        return None if names_other else frozenset()
     before = said[: sum(1 for _ in words(text[: cue.start()], vocabulary, opens=False))]
     classes = _classes(said)[: len(before)]
     is_place_before = not any(map(str.isalnum, text[cue.end() :]))
-    if vocabulary.small or is_place_before or any("i" in found for found in classes):
+    if is_place_before or any("i" in found for found in classes):
         return frozenset()
     mine = max((at + 1 for at, found in enumerate(classes) if "my" in found), default=0)
     named = [word for word in before[mine:] if word.key not in vocabulary.function_words]
     opening = [word for word in before[:1] if word.is_name]
     is_person = len(named) <= _OWNED if mine else named in ([], opening)
     return _all_terms(named) if is_person else None
+
+
+def _names_other(before: str, language: Language, vocabulary: Vocabulary) -> bool:
+    """Return whether a clause names somebody before its phrase, in a script without spaces.
+
+    "我和姐姐" is the user, too, and what follows "from" is a place. In Japanese, whoever a clause is
+    about is before a mark such as "は".
+    """
+    if vocabulary.topic:
+        before = before[: max(map(before.rfind, vocabulary.topic)) + 1]
+    clause = _PAUSE.split(before)[-1]
+    small = "".join(vocabulary.small)
+    behind = frozenset[str]()
+    for word, classes in language.tag(clause.lower(), ()):
+        is_named = (not classes or "my" in classes) and word.strip(small).isalnum()
+        if is_named and behind.isdisjoint(_BESIDE):
+            return True
+        behind = frozenset(classes)
+    return False
 
 
 def _classes(said: Sequence[Word]) -> list[Collection[str]]:

@@ -44,6 +44,7 @@ class Vocabulary:
         second: Pronouns of the person spoken to.
         determiners: Words before a noun that are pronouns elsewhere, such as the Spanish "la".
         small: Function characters of a script without spaces.
+        topic: Marks of such a script behind whoever a clause is about.
         denials: Words that deny what follows them.
         light: Words that a plain clause may leave out, unless a value follows.
         function_words: `drop` and `glue` together.
@@ -61,6 +62,7 @@ class Vocabulary:
     second: frozenset[str] = frozenset()
     determiners: frozenset[str] = frozenset()
     small: frozenset[str] = frozenset()
+    topic: frozenset[str] = frozenset()
     denials: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
