@@ -1196,7 +1196,10 @@ async def stored_segments(memory: Memory) -> dict[str, str]:
     return {line["id"]: line["text"] for line in lines if line["line"] == "segment"}
 
 
-@pytest.mark.parametrize("reflect_tokens", [(300, 600), (100, 150, 200, 300)])
+@pytest.mark.parametrize(
+    "reflect_tokens",
+    [pytest.param((300, 600), marks=pytest.mark.slow), (100, 150, 200, 300)],
+)
 async def test_forgetting_under_reflections_again_and_again_keeps_their_other_notes(
     path: Path, reflect_tokens: tuple[int, ...]
 ) -> None:

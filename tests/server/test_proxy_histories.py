@@ -614,7 +614,7 @@ async def test_a_first_message_that_changes_with_each_request_makes_no_branch(
     assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {"trip": 30}
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("path", slow_except([CHAT, RESPONSES, MESSAGES], [CHAT, MESSAGES]))
 @pytest.mark.parametrize(
     "around",
     ["<now>12:{0}</now>\n{1}", "{1}\n\nDocuments: boat {0} is blue. "],

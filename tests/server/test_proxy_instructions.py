@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.server.conftest import Client, served
+from tests.slow import slow_except
 from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
 
@@ -96,7 +97,7 @@ def texts_of(sent: Sequence[Body]) -> list[str]:
     return [block["text"] for content in blocks for block in content]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", slow_except(PATHS, [MESSAGES]))
 @pytest.mark.parametrize(
     ("texts", "kept"),
     [

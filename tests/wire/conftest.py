@@ -61,7 +61,12 @@ def stream_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
     return Wire(provider=request.param, stream=True, server=server)
 
 
-@pytest.fixture(params=[False, True], ids=["anthropic", "anthropic-stream"])
+@pytest.fixture(
+    params=[
+        pytest.param(False, id="anthropic"),
+        pytest.param(True, id="anthropic-stream", marks=pytest.mark.slow),
+    ]
+)
 def anthropic_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
     """The ways of the provider that takes marks for its cache and reports what it wrote."""
     return Wire(provider="anthropic", stream=request.param, server=server)
