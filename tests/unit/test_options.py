@@ -35,6 +35,8 @@ def _named(asked: str, reply: str) -> list[str]:
         (_KINDS, "b, pero en blanco", ["B"]),
         (_POINTS, "a) ja, b) ich, c) weiß ich nicht", ["a", "b", "c"]),
         ("走り方は?\n1. 毎朝\n2. 週末だけ", "2です", ["2"]),
+        ("断网时怎么算？a）提示失败；b）有网再发。", "a。不能批错", ["a"]),
+        (_KINDS, "la B me gusta pero llueve", ["B"]),
     ],
 )
 def test_a_reply_names_options_by_their_labels(asked: str, reply: str, labels: list[str]) -> None:

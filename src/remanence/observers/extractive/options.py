@@ -20,7 +20,7 @@ _SIGN = r"(?:[^\W\d_A-Za-z]|[°º])"
 """A counter behind a label, or the sign of an ordinal."""
 _STOP = r"(?:[)）.](?=\D)|[ \t]?[:：]|[ \t]*[-–—](?=\s)|(?=[ \t]*$))"
 _AT_START = rf"^[ \t>]*(?:[-*•+#]+[ \t]+)?{_KIND}[(（]?(?P<first>{_LABEL}){_SIGN}?{_STOP}"
-_WITHIN = rf"(?<![^\s(（,;:])[(（]?(?P<inline>{_LABEL})[)）]"
+_WITHIN = rf"(?<![^\s(（,;:，、；：。？！])[(（]?(?P<inline>{_LABEL})[)）]"
 _LABELED = re.compile(rf"(?:{_AT_START}|{_WITHIN})[ \t]*", re.MULTILINE)
 """A label at the beginning of a line, or one with a bracket."""
 _FIRST = frozenset({"0", "1", "a"})
@@ -134,9 +134,10 @@ def _is_letter_of_option(
     is_behind_small = bool(before.classes) or before.text in small
     if len(run) > 1 and (before.is_pause or is_behind_small):
         return True
-    if len(run) > 1 or before.is_pause:
-        return last.text not in _words_of_a_letter()
-    return behind.is_pause and is_behind_small
+    if behind.is_pause and is_behind_small:
+        return True
+    is_apart = len(run) > 1 or before.is_pause or before.text in determiners()
+    return is_apart and last.text not in _words_of_a_letter()
 
 
 def _counts_things(numbers: Sequence[_Token], behind: _Token) -> bool:
