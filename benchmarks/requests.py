@@ -17,7 +17,7 @@ from benchmarks.repetitions import FIRST_AT, merge_statement
 from benchmarks.rows import Row, show
 from remanence.facts.named import find_named
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.forgetting import score_of_request
+from remanence.observers.learned.forgetting import is_request
 from remanence.types import Fact
 
 SETS = {
@@ -44,7 +44,7 @@ def measure() -> list[Row]:
         pairs = list(zip(cases, ended, strict=True))
         found = sum(len(case.go & gone) for case, gone in pairs)
         wrong = sum(len(case.stay & gone) for case, gone in pairs)
-        asked = sum(score_of_request(Line(case.request, "user")) >= 0 for case in cases)
+        asked = sum(is_request(Line(case.request, "user")) for case in cases)
         rows += [
             _row(f"facts that a request names and ends, {name}", found, _count(cases, "go")),
             _row(f"facts that it does not name and ends, {name}", wrong, _count(cases, "stay")),

@@ -432,6 +432,12 @@ async def test_a_request_about_somebody_else_ends_no_fact_about_the_user(
         ("Please forget that I'm no longer vegan.", "I'm vegan."),
         ("Vergiss nicht, dass ich Raucher bin.", "Ich bin Raucher."),
         ("No olvides que soy celíaca.", "Soy celíaca."),
+        (
+            "Please don't forget about my dentist appointment",
+            "I have an appointment with the dentist on 5 May.",
+        ),
+        ("Vergiss bitte nicht meine Allergie.", "Meine Allergie ist eine gegen Nüsse."),
+        ("Не забудь о моей аллергии.", "Моя аллергия на орехи."),
     ],
 )
 async def test_words_about_forgetting_end_no_fact_that_they_do_not_ask_to_forget(

@@ -3,7 +3,12 @@
 from remanence.facts.requests import content_of
 from remanence.observers.extractive.sentences import QUESTION_MARK
 from remanence.observers.learned.features import Line
-from remanence.observers.learned.forgetting import may_request, nearly_asks, score_of_request
+from remanence.observers.learned.forgetting import (
+    is_request,
+    may_request,
+    nearly_asks,
+    score_of_request,
+)
 from remanence.observers.learned.statements import STATED, WISHES, statement_scores
 
 MAX_CHARACTERS = 300
@@ -46,6 +51,6 @@ def is_request_to_forget(line: Line) -> bool:
 
     A word of content asks it: "my address pls" asks for the address.
     """
-    if not is_own(line) or score_of_request(line) < 0:
+    if not is_own(line) or not is_request(line):
         return False
     return any(map(nearly_asks, content_of(line.text)))
