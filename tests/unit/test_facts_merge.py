@@ -263,6 +263,18 @@ def test_another_value_leaves_a_fact_that_is_worth_knowing_in_another_clause(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("I live in Porto.", "I'm moving to Rome in March"),
+        ("I live in Porto.", "I want to move to Lisbon some day"),
+        ("大阪に住んでいます", "3月に東京に引っ越します"),
+    ],
+)
+def test_a_plan_to_move_leaves_the_home(old: str, new: str) -> None:
+    assert not changes(new, known=known(old)).replaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("I live in Porto.", "I live in a house with a garden"),
         ("I live in Porto.", "We moved to a weekly release cycle"),
         ("Vivo en Madrid.", "Vivo en un piso compartido"),
