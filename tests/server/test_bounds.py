@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -319,6 +320,39 @@ async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: byt
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert (rest, unanswered) == (b"", b"")
+
+
+async def test_a_connection_that_fails_when_it_is_accepted_ends_no_service(memory: Memory) -> None:
+    failures = iter([OSError(22, "Invalid argument")])  # as on macOS, where its client has left
+
+    class FailingProtocol(PatientProtocol):
+        def __init__(self, *args: Any, **options: Any) -> None:  # those of uvicorn
+            for failure in failures:
+                raise failure
+            super().__init__(*args, **options)
+
+    ending, started = asyncio.Event(), asyncio.Queue[str]()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(
+            serve(
+                create_app(memory),
+                listen("127.0.0.1", 0),
+                started=started.put_nowait,
+                ending=ending,
+                protocol=FailingProtocol,
+            )
+        )
+        port = int((await started.get()).rpartition(":")[2])
+        answers = []
+        whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        for sent in (b"", whole):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            answers.append((await asyncio.wait_for(reader.read(), 5))[:12])
+            writer.close()
+        ending.set()
+
+    assert answers == [b"", b"HTTP/1.1 200"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a timeout for sent data")

@@ -127,11 +127,17 @@ async def _accept(
                 continue
             try:
                 connection, _ = await loop.sock_accept(listening)
-            except OSError as error:  # the client has left, or the process has no file
+            except ConnectionError:  # the client has left
+                await asyncio.sleep(0)
+                continue
+            except OSError as error:  # the process has no file
                 logger.warning("a connection could not be accepted: %s", error.strerror)
                 await asyncio.sleep(_RETRY_SECONDS)
-            else:
+                continue
+            try:
                 await loop.connect_accepted_socket(make_protocol, connection)
+            except OSError:  # macOS sets no option of a connection that its client has reset
+                connection.close()
 
 
 def _close_idle(connections: Iterable[object]) -> bool:
