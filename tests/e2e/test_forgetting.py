@@ -22,6 +22,7 @@ from remanence.engine.forgetting import Forgetting
 from remanence.errors import (
     ConversationNotFound,
     InvalidArgument,
+    ModelError,
     StoreError,
     StoreUnavailable,
     WrongUser,
@@ -1276,6 +1277,56 @@ class Quoting:
         if request.known:
             text += f" (earlier: {request.known[-1].text[-10:]})"
         return Draft(notes=(Note(text=text, first_seq=first, last_seq=last),), made_by="quoting/1")
+
+
+class Recovering(Quoting):
+    """Is down at first, then adds a number to its first notes."""
+
+    drafts = 0
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        self.drafts += 1
+        if self.drafts == 1:
+            raise ModelError("server", "down")
+        draft = await super().observe(request)
+        number = f"{draft.notes[0].text} (8814-2207)"
+        notes = (replace(draft.notes[0], text=number),) if self.drafts == 2 else draft.notes
+        return replace(draft, notes=notes)
+
+
+async def test_notes_that_were_made_again_never_give_way_to_the_earlier_ones(path: Path) -> None:
+    clock = FixedClock()
+    policy = Policy.default(
+        observe_tokens=10,
+        keep_last=0,
+        note_ratio=1.0,
+        tail_tokens=20,
+        tail_keep_tokens=0,
+        reflect_tokens=(100, 1_000),
+        reflect_ratio=1.0,
+        reflect_min_interval_seconds=0,
+        fallback_after_failures=1,
+    )
+    async with Memory.open(
+        f"sqlite:///{path}", policy=policy, observer=Recovering(), clock=clock
+    ) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(filler(1))
+        await chat.flush(everything=True)
+        (stand_in,) = await chat.observations()
+        clock.advance(3_600)
+        await chat.flush()
+        (again,) = await chat.observations()
+        for message in (Message.user(SECRET, id="secret"), filler(2).replace(id="m2")):
+            await chat.append(message)
+            await chat.flush(everything=True)
+            await chat.context()
+        other = await chat.forget("m2")
+        secret = await chat.forget("secret")
+
+    assert again.id in other.remade
+    assert again.id in secret.segments
+    assert stand_in.id not in secret.remade
 
 
 async def test_notes_that_repeat_a_value_of_another_message_go_too_and_the_observer_makes_them(

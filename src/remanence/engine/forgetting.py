@@ -109,6 +109,7 @@ class Forgetting:
         others = [segment for segment in segments if segment.id not in covering]
         gone = covering | await traces.in_segments(others)
         live = [segment for segment in segments if segment.live and segment.id in gone]
+        gone |= _replaced_observations(live, segments)
         remade = [
             part
             for segment in live
@@ -209,6 +210,22 @@ def _is_from(fact: Fact, ref: ConversationRef, seqs: Collection[int]) -> bool:
 
 def _overlaps(first_seq: int, last_seq: int, seqs: Collection[int]) -> bool:
     return any(first_seq <= seq <= last_seq for seq in seqs)
+
+
+def _replaced_observations(
+    live: Sequence[Segment], segments: Sequence[Segment]
+) -> AbstractSet[str]:
+    """Return the ids of observations in the ranges of *live* that were made again.
+
+    Below a reflection that is erased, they would be taken for the sources of the later ones.
+    """
+    made = {segment.version for segment in segments if not segment.generation}
+    return {
+        old.id
+        for old in segments
+        if old.superseded in made
+        and any(one.first_seq <= old.first_seq and old.last_seq <= one.last_seq for one in live)
+    }
 
 
 def _pieces(
