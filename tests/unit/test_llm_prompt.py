@@ -313,6 +313,7 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
             "password -> [secret], 'api_key' => '[secret]'",
         ),
         ("mysql -proot", "mysql -p[secret]"),
+        ("mysql -u root -ptop-secret_word", "mysql -u root -p[secret]"),
         (
             "mysqldump -h db -u root --opt -pgeheim shop",
             "mysqldump -h db -u root --opt -p[secret] shop",

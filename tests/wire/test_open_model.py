@@ -247,7 +247,7 @@ def test_opening_a_function_loads_no_provider() -> None:
 
 
 async def raises(request: ModelRequest) -> str:
-    raise ValueError("no quota for sk-abcdefgh or nvapi-Zq9kk4Xw8Lm2Rt5Yb7 today")
+    raise ValueError("no quota for sk-abcdefgh, gsk_ab1***yz or nvapi-Zq9kk4Xw8Lm2Rt5Yb7 today")
 
 
 async def gives_a_number(request: ModelRequest) -> str:
@@ -257,7 +257,7 @@ async def gives_a_number(request: ModelRequest) -> str:
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (raises, r"raised ValueError: no quota for \[secret\] or \[secret\] today"),
+        (raises, r"raised ValueError: no quota for \[secret\], \[secret\] or \[secret\] today"),
         (gives_a_number, "returned a int: return a str"),
         (lambda request: "Gate B42.", "is not async: use async def"),
     ],

@@ -107,9 +107,9 @@ _OPTION = re.compile(
 )
 _MYSQL_OPTIONS = r"(?:\s{1,3}-\S{1,60}(?:\s{1,3}[^\s-]\S{0,60})?){0,9}?"
 _MYSQL_WORD = re.compile(
-    rf"(\bm(?:ysql|ariadb)[\w-]{{0,10}}{_MYSQL_OPTIONS}\s{{1,3}}-p[\"']?)([^\W\d_]{{4,60}})(?!\w)"
+    rf"(\bm(?:ysql|ariadb)[\w-]{{0,10}}{_MYSQL_OPTIONS}\s{{1,3}}-p[\"']?)([^\W\d_][\w-]{{3,60}})"
 )
-"""A password of letters, where nothing but options stands before it."""
+"""A password of letters, perhaps joined by `-` or `_`, where nothing but options stands before it."""
 _OPTIONS = ("curl", "sshpass", "mysql", "mariadb")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])", re.ASCII)
 _CHANGES = 14

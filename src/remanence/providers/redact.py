@@ -10,7 +10,7 @@ from remanence.notes.substitution import MARK, apply_rules
 
 MESSAGE_LENGTH: Final = 200
 
-_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|key)[-_][\w*.-]{6,}")
+_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|key|gsk|xai)[-_][\w*.-]{6,}")
 """Also keys that are shortened, masked or made up, which notes keep."""
 
 _SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
