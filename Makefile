@@ -90,7 +90,7 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 	cd "$$d" && venv/bin/python -c 'import remanence' && venv/bin/remanence --help >/dev/null && \
 	echo "The wheel holds every file of the package and works in a clean environment."
 
-slow: $(STAMP) ## Run the values of tests that the everyday run leaves out (five minutes)
+slow: $(STAMP) ## Run the values of tests that the everyday run leaves out (two minutes)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "slow and not live" --ignore tests/crash --timeout 600 $(PYTEST_ARGS)
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many

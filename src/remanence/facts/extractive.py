@@ -26,8 +26,7 @@ _SURE_HOME, _SURE_WITH_TOPIC = 3.0, 4.5
 """How far above its cutoff the score is of a home that may replace another: behind a phrase such as
 "I live in", and otherwise together with the log-odds of the topic.
 
-By the score alone, 16 of 64 sentences such as "We meet in Cologne on Friday" were homes; with the topic
-none is, and as many of 33 homes are found.
+By the score alone, "We meet in Cologne on Friday" was a home.
 """
 _WISHES = {"inst": INSTRUCTION, "pref": PREFERENCE}
 """Tag of a wish by the higher of these scores."""

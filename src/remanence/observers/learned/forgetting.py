@@ -102,8 +102,7 @@ def _denies_forgetting(line: Line) -> bool:
     """Return whether a line denies each verb that asks to forget: "Please don't forget about my allergy".
 
     A negation is before the verb in its clause, or behind it and polite words: "Vergiss bitte nicht …".
-    Requests deny other verbs: "Don't keep that." Of 50 sentences such as the first, in sixteen languages,
-    11 score as requests; three of these deny a verb that is not surely one. Of 8,660 requests 17 do.
+    Requests deny other verbs: "Don't keep that."
     """
     tagged = tag(without_reply(line).text)
     weights = scorer(FILE, with_negations).weights
